@@ -1,0 +1,177 @@
+"""Schemas of what is kept: questions, trajectories, verdicts. One definition each; every room and file uses these.
+
+Everything here is plain data that reads and writes as JSON (`model_dump_json`, `model_validate_json`). Windows are in Å
+in the frame that the observation names; ids are strings; times are UTC, ISO 8601.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA_VERSION = 1
+
+
+class Answer(StrEnum):
+    """The six words a verdict can be."""
+
+    YES = "YES"
+    NO = "NO"
+    UNSURE = "UNSURE"
+    """Looked at, but the evidence does not decide: goes to a person."""
+    NO_DATA = "NO_DATA"
+    """The spectrum does not offer what the task requires (coverage, S/N): goes to a person."""
+    FAILED = "FAILED"
+    """The policy gave no well-formed answer within its budget: goes to a person."""
+    ERROR = "ERROR"
+    """The file could not be read."""
+
+
+class StopReason(StrEnum):
+    """Why a trajectory ended. Nothing is dropped in silence."""
+
+    ANSWERED = "answered"
+    NOT_ASKED = "not_asked"
+    """The task's requirements were not met, so the policy was never asked."""
+    MAX_TURNS = "max_turns"
+    MALFORMED = "malformed"
+    OUT_OF_TIME = "out_of_time"
+    POLICY_ERROR = "policy_error"
+    UNREADABLE = "unreadable"
+
+
+class _Record(BaseModel):
+    # JSON has no NaN or infinity; written as strings they read back as what they were, for fields without None too.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class SpectrumRef(_Record):
+    """Where a spectrum lies: exactly one of `path` (a native file) and `array_file` (NPZ), and which row of it."""
+
+    path: str | None = None
+    array_file: str | None = None
+    row: int = 0
+
+    @model_validator(mode="after")
+    def _one_place(self) -> SpectrumRef:
+        if (self.path is None) == (self.array_file is None):
+            raise ValueError("spectrum reference: give exactly one of path and array_file")
+        return self
+
+
+class Question(_Record):
+    """One spectrum, one task."""
+
+    id: str
+    task: str
+    """Key of the task: `cv`."""
+    spectrum: SpectrumRef
+    prompt: str | None = None
+    """Text to ask with; None takes the task's own."""
+    answer: Literal["YES", "NO"] | None = None
+    """The label, where one is known; never shown to a policy."""
+    split: str | None = None
+    object_id: str | None = None
+    """What must not be on both sides of a split: one star, all its spectra."""
+    label_source: str | None = None
+
+
+class Measurement(_Record):
+    """One measured index; `value` None means not measurable, and `note` says why."""
+
+    index: str
+    name: str
+    value: float | None = None
+    error: float | None = None
+    """1σ; None where the file states no errors and the scatter gives none."""
+    unit: str = ""
+    window: tuple[float, float] | None = None
+    """Å, the stretch used, in the medium and frame of the observation."""
+    quality: float = 1.0
+    """0-1: how much of it is free of gaps, arm joins and tellurics."""
+    note: str = ""
+
+
+class EvidenceItem(_Record):
+    """One reason: what was measured where, what it says, and how much it moved the log-odds."""
+
+    says: str
+    """`Hα in emission`."""
+    window: str = ""
+    """Key of the task's window."""
+    measurement: Measurement
+    log_odds: float
+    """Added to the log-odds of YES."""
+
+
+class Verdict(_Record):
+    """What is said of one spectrum for one task."""
+
+    answer: Answer
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    """That the answer is right; None for NO_DATA, FAILED and ERROR."""
+    p_yes: float | None = Field(default=None, ge=0, le=1)
+    """Probability of YES, where the policy gives one."""
+    reason: str
+    """In words, for a person."""
+    likelier_class: str | None = None
+    """For a NO: what it looks like instead."""
+    evidence: tuple[EvidenceItem, ...] = ()
+
+
+class ActionRecord(_Record):
+    """What a policy did in one turn."""
+
+    kind: Literal["call", "answer", "malformed"]
+    tool: str | None = None
+    arguments: dict[str, Any] | None = None
+    text: str = ""
+    """The policy's words: reasoning, or why the turn was malformed."""
+
+
+class ObservationRecord(_Record):
+    """What came back: text, and which window was shown."""
+
+    kind: str
+    """`view`, or the kind of trouble: `bad_range`, `too_few_points`, `deadline`, …"""
+    text: str
+    window: tuple[float, float] | None = None
+    n_points: int | None = None
+    frame: str = ""
+    view_hash: str | None = None
+    """Hash of the data, window and style that determine the picture; the same hash, the same picture."""
+    image: str | None = None
+    """SHA-256 of the PNG in `images/`, when it was kept."""
+
+
+class TurnRecord(_Record):
+    action: ActionRecord
+    observation: ObservationRecord | None = None
+    """None after an answer."""
+    seconds: float
+
+
+class TrajectoryRecord(_Record):
+    """All that happened for one question."""
+
+    schema_version: int = SCHEMA_VERSION
+    question: Question
+    policy: str
+    task_hash: str
+    spectrum_hash: str | None
+    opening: ObservationRecord | None
+    """The whole spectrum, as first shown; None when nothing was shown."""
+    turns: tuple[TurnRecord, ...]
+    stop: StopReason
+    verdict: Verdict
+    measurements: tuple[Measurement, ...] = ()
+    reward: dict[str, float] | None = None
+    seconds: float
+    started: str
+    """UTC, ISO 8601."""
+
+    @property
+    def tool_calls(self) -> int:
+        return sum(t.action.kind == "call" for t in self.turns)
