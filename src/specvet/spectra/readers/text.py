@@ -1,0 +1,196 @@
+"""Text spectra: two columns or more, any suffix, with or without a header (`text`).
+
+Unnamed columns are judged by what can be shown, not by what is usual: a third column is an error only if a name or a
+comment says so. Tables and lists that are no spectra are refused with a reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from specvet.spectra.errors import SpectrumReadError
+from specvet.spectra.opening import Opened
+from specvet.spectra.readers.building import build, ivar_from_sigma
+from specvet.spectra.readers.columns import in_angstrom, medium_in, roles, unit_in_name
+from specvet.spectra.readers.textlayout import TextTable, parsed
+from specvet.spectra.readers.values import degrees, identifiers, mjd_of, number, redshift, stem
+from specvet.spectra.spectrum import FloatArray, Medium, Spectrum
+
+MAX_TEXT_BYTES = 200 * 1024**2
+"""A text spectrum of more bytes is something else."""
+
+_PLAIN_KEY = re.compile(r"(ra|dec|z|redshift|mjd|object|objname)\s+(\S.*)$", re.IGNORECASE)
+"""Keys that are taken without `:` or `=`; other lines of words are sentences."""
+
+_ERG_CM2_S_A_TO_MJY = 1e26 / 2.99792458e18
+"""F_ν in mJy = 1e-16 · F_λ(1e-16 erg/s/cm²/Å) · λ² · this, from F_ν = F_λ λ²/c with c in Å/s."""
+
+
+def read_text(plain: Opened) -> list[Spectrum]:
+    """The one spectrum of a text file."""
+    table = parsed(_decoded(plain), plain.file)
+    found = roles(list(table.names))
+    named = "wavelength" in found or "loglam" in found
+    columns = {role: table.values[:, index] for role, index in found.items()}
+    notes: list[str] = []
+    if named and "flux" not in found and len(table.names) == 2 and len(found) == 1:
+        other = 1 - next(iter(found.values()))
+        found["flux"], columns["flux"] = other, table.values[:, other]
+        notes.append(f"column {other + 1} ({table.names[other]}) taken for the flux")
+    if named and "flux" not in found:
+        given = ", ".join(name for name in table.names if name)
+        raise SpectrumReadError(plain.file, f"no column is named flux (columns: {given}); name it")
+    if not named:
+        _check_unnamed(table, plain.file)
+        columns["wavelength"], columns["flux"] = table.values[:, 0], table.values[:, 1]
+        found |= {"wavelength": 0, "flux": 1}
+    unit = unit_in_name(table.names[found["wavelength"]]) if "wavelength" in found else ""
+    unit = unit or _unit_in_comments(table.comments)
+    if "loglam" in columns and "wavelength" not in columns:
+        wavelength = 10.0 ** columns["loglam"]
+    else:
+        wavelength = in_angstrom(columns["wavelength"], unit, plain.file)
+    if not named:
+        _check_grid(wavelength, plain.file)
+    ivar = columns.get("ivar")
+    if ivar is None and "sigma" in columns:
+        ivar = ivar_from_sigma(columns["sigma"])
+    elif ivar is None and "variance" in columns:
+        ivar = ivar_from_sigma(np.sqrt(np.maximum(columns["variance"], 0.0)))
+    for index in range(table.values.shape[1]):
+        if index not in found.values():
+            notes.append(_ignored(table, index, wavelength, columns["flux"], ivar is None))
+    if table.dropped:
+        notes.append(f"{table.dropped} further columns are not named: ignored")
+    about = _about(table, plain.file, found)
+    return [
+        build(
+            plain.file,
+            wavelength,
+            columns["flux"],
+            ivar=ivar,
+            mask=columns.get("mask"),
+            warnings=notes,
+            layout="text",
+            **about,
+        )
+    ]
+
+
+def _decoded(plain: Opened) -> str:
+    data = plain.everything(MAX_TEXT_BYTES, "a text spectrum")
+    if b"\x00" in data[:4096]:
+        raise SpectrumReadError(plain.file, "binary data of no known format (not FITS, NPZ or text)")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start} is not UTF-8 text; save the file as UTF-8, or it is binary of no known format"
+        raise SpectrumReadError(plain.file, problem) from None
+
+
+def _check_unnamed(table: TextTable, file: str) -> None:
+    """Refuse tables without names whose first two columns need not be wavelength and flux."""
+    n, width = table.values.shape
+    if width > 4:
+        raise SpectrumReadError(
+            file,
+            f"a table of {width} unnamed columns (one wavelength and several spectra, or parameters?); several spectra "
+            "in one text file are left to a later version: save wavelength and flux alone, or name the columns",
+        )
+    first, second = table.values[:, 0], table.values[:, 1]
+    whole = [bool(np.all(column == np.rint(column))) for column in table.values.T]
+    dates = bool(np.all((second >= 40000) & (second < 80000)))
+    if whole[0] and whole[1] and dates and (width == 2 or whole[2]):
+        raise SpectrumReadError(file, "a list of plate, MJD and fibre numbers, not a spectrum; give the spec files")
+    if all(whole) and n > 2 and (np.unique(first).size < n or not _is_monotonic(first)):
+        raise SpectrumReadError(file, "columns of whole numbers in no order: a list, not a spectrum")
+
+
+def _is_monotonic(values: FloatArray) -> bool:
+    steps = np.diff(values)
+    return bool(np.all(steps > 0) or np.all(steps < 0))
+
+
+def _check_grid(wavelength: FloatArray, file: str) -> None:
+    """Unnamed wavelengths must look like a grid: positive, hardly any repeated."""
+    finite = wavelength[np.isfinite(wavelength)]
+    if finite.min() <= 0:
+        raise SpectrumReadError(
+            file, f"the first column goes down to {finite.min():g}: not wavelengths; name the columns"
+        )
+    if np.unique(finite).size < 0.9 * finite.size:
+        raise SpectrumReadError(file, "values of the first column repeat: not wavelengths of one spectrum")
+
+
+def _ignored(table: TextTable, index: int, wavelength: FloatArray, flux: FloatArray, no_error: bool) -> str:
+    """The note on a column that is not used; names the ESO standards' mJy column by its arithmetic."""
+    name = table.names[index]
+    if name:
+        return f"column {index + 1} ({name}) ignored"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = table.values[:, index] / (flux * 1e-16 * wavelength**2 * _ERG_CM2_S_A_TO_MJY)
+    ratio = ratio[np.isfinite(ratio) & (flux != 0)]
+    if ratio.size and bool(np.median(np.abs(ratio / np.median(ratio) - 1.0)) < 0.01):
+        unit = " in mJy, for flux in 1e-16 erg/s/cm2/A" if abs(float(np.median(ratio)) - 1.0) < 0.02 else ""
+        return f"column {index + 1} is the same flux per frequency{unit}: ignored"
+    tail = "; name it to have it used (ivar, error)" if no_error else ""
+    return f"column {index + 1} is not named: ignored{tail}"
+
+
+def _unit_in_comments(comments: tuple[str, ...]) -> str:
+    for line in comments:
+        found = re.search(r"wave(?:length)?s?\b[^.]{0,20}?\bin\s+(\w+)|name:\s*wave\w*,\s*unit:\s*([\w.]+)", line, re.I)
+        unit = (found[1] or found[2]) if found else ""
+        if unit and unit.lower() not in ("air", "vacuum", "vac", "the"):
+            return str(unit)
+    return ""
+
+
+def _stated(comments: tuple[str, ...]) -> dict[str, str]:
+    """`KEY: value`, `KEY = value / comment` and `KEY value` lines; the last one wins, keys in lower case."""
+    out: dict[str, str] = {}
+    for line in comments:
+        found = re.match(r"([A-Za-z][\w\-/]*)\s*[:=]\s*(.+)$", line) or _PLAIN_KEY.match(line)
+        if found:
+            value = re.split(r"\s+/\s", found[2])[0].strip().strip("'\"").strip()
+            out[found[1].lower()] = value
+    return out
+
+
+def _about(table: TextTable, file: str, found: dict[Any, int]) -> dict[str, Any]:
+    said = _stated(table.comments)
+
+    def first(*keys: str) -> str:
+        return next((said[key] for key in keys if said.get(key)), "")
+
+    name = first("object", "objname", "name", "target", "star")
+    obid = first("obid", "objid", "specobjid", "obsid", "targetid", "id")
+    z_key = next((key for key in ("z", "redshift", "zhelio") if number(said.get(key)) is not None), "")
+    wavelength_name = table.names[found["wavelength"]] if "wavelength" in found else ""
+    return {
+        "medium": _medium(table.comments, said, wavelength_name),
+        "flux_unit": unit_in_name(table.names[found["flux"]]) or first("bunit", "flux_unit", "fluxunit"),
+        "ra": degrees(first("ra", "raj2000", "ra_deg", "radeg"), hours=True),
+        "dec": degrees(first("dec", "decj2000", "dec_deg", "decdeg"), hours=False),
+        "mjd": number(first("mjd", "mjd-obs", "mjd_obs")) or mjd_of(first("date-obs")),
+        "redshift": redshift(said.get(z_key), said.get(f"{z_key}_err"), f"header {z_key}" if z_key else ""),
+        "id": name or obid or stem(file),
+        "ids": identifiers(object=name, obid=obid, pmj=first("pmj"), plate=first("plate"), fiberid=first("fiberid")),
+        "survey": first("survey", "orig") or "unknown",
+    }
+
+
+def _medium(comments: tuple[str, ...], said: dict[str, str], wavelength_name: str) -> Medium:
+    """What the header states; AIRMASS and air temperatures state nothing."""
+    stated = said.get("vacuum", "").lower()
+    if stated in ("true", "t", "yes", "1"):
+        return "vacuum"
+    if stated in ("false", "f", "no", "0"):
+        return "air"
+    lines = [said.get("medium", ""), said.get("airorvac", ""), wavelength_name.replace("_", " ")]
+    lines += [line for line in comments if re.search(r"wave|lambda|angstrom", line, re.I)]
+    media = {medium for line in lines if (medium := medium_in(line)) != "unknown"}
+    return media.pop() if len(media) == 1 else "unknown"
