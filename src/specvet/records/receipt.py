@@ -1,0 +1,110 @@
+"""The `Receipt`: what makes a result checkable. A number without one is not a result."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from pydantic import BaseModel, ConfigDict
+
+from specvet.records.schema import SCHEMA_VERSION
+
+_PACKAGES = (
+    "specvet",
+    "numpy",
+    "scipy",
+    "astropy",
+    "matplotlib",
+    "pillow",
+    "pyarrow",
+    "pydantic",
+    "onnxruntime",
+    "torch",
+)
+"""Whose versions can change a verdict or a file; those that are not installed are left out."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Inputs(_Part):
+    """What was read."""
+
+    files: int
+    """Files that were asked for, unreadable ones included."""
+    spectra: int
+    """(file, row) pairs with a decision."""
+    hash: str
+    """SHA-256 over the sorted content hashes of all spectra; names and folders do not count."""
+
+
+class Session(_Part):
+    """One process that worked on the run; each resume adds one."""
+
+    started: str
+    """UTC, ISO 8601."""
+    ended: str | None = None
+    """None while it runs, and for ever when it was killed."""
+    seconds: float = 0.0
+    """As last written: a killed session may have lasted up to a minute longer."""
+    decided: int = 0
+    """Decisions made, ERROR rows included."""
+    skipped: int = 0
+    """Decisions that an earlier session had made."""
+    duplicates: int = 0
+    """List entries that repeat another of the same session."""
+    interrupted: bool = False
+    """Stopped on request before the list was through."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    """US dollars, as the service states them; 0 for what runs here."""
+    specvet: str = ""
+    host_platform: str = ""
+
+
+class Receipt(_Part):
+    """Counts, hashes, versions, time and cost of a run."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: str
+    policy: str | None
+    settings: dict[str, str | int | float | bool | None]
+    """Everything that can change a verdict, by name (`frame_mode`, `budget.max_turns`)."""
+    settings_hash: str
+    task_hashes: dict[str, str]
+    inputs: Inputs | None
+    """None while the run is open."""
+    answers: dict[str, dict[str, int]]
+    """Decisions by task and answer; unreadable files stand under the task `*`."""
+    stops: dict[str, dict[str, int]]
+    """Trajectories by task and stop reason."""
+    decisions: int
+    tokens_in: int
+    """0 for policies without tokens."""
+    tokens_out: int
+    cost: float
+    """US dollars."""
+    started: str
+    ended: str | None
+    """None while the run is open."""
+    seconds: float
+    """Sum over the sessions."""
+    spectra_per_second: float | None
+    """None while the run is open."""
+    versions: dict[str, str]
+    """Of the last session that wrote."""
+    platform: str
+    sessions: tuple[Session, ...]
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the installed packages that matter; imports none of them."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

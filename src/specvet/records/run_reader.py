@@ -1,0 +1,150 @@
+"""What can be asked of a run: its decisions, trajectories, counts and events."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from specvet.records import shards
+from specvet.records.decision import Decision
+from specvet.records.done import Done
+from specvet.records.files import ImageStore
+from specvet.records.receipt import Receipt
+from specvet.records.schema import TrajectoryRecord
+from specvet.records.session import make_receipt
+
+_PAGE = 1_000
+"""Decisions fetched at once: an iteration never holds a lock while its caller works."""
+
+COLUMNS = "d.n, d.key, d.file, d.row, d.task, d.id, d.rest, d.shard, p.trajectory"
+
+
+class Event(NamedTuple):
+    """Something that happened to the run."""
+
+    at: str
+    """UTC, ISO 8601."""
+    kind: str
+    text: str
+
+
+class RunReader:
+    """The reading half of a `RunFolder`."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.images = ImageStore(path / "images")
+        self._db = db
+        self._cwd = self._meta("cwd") or ""
+
+    @property
+    def kind(self) -> str:
+        """`vet`, `rollout`, `eval` or `train`."""
+        return self._meta("kind") or ""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """As resolved for the first session, with versions: what `config.yaml` says."""
+        import yaml
+
+        return yaml.safe_load(self._meta("config") or "") or {}
+
+    def key(self, file: str) -> str:
+        """The name by which the run knows a file, see the head of this module."""
+        if not file:
+            return ""
+        path = os.path.normpath(file)
+        below = self._cwd.rstrip(os.sep) + os.sep
+        return path[len(below) :] if self._cwd and path.startswith(below) else path
+
+    def done(self) -> Done:
+        """The (file, row, task) that have a decision, as a set that asks the database."""
+        return Done(self._db, self.key)
+
+    def found(self, file: str, row: int) -> dict[tuple[str, str], int]:
+        """(task, id) → number of the decision, for each decision about one row of a file; numbers rise in time."""
+        sql = "SELECT task, id, n FROM decisions WHERE key = ? AND row = ?"
+        return {(task, id): n for task, id, n in self._db.execute(sql, (self.key(file), row))}
+
+    def last_number(self) -> int:
+        """The number of the newest decision; 0 without any."""
+        return int(self._db.execute("SELECT coalesce(max(n), 0) FROM decisions").fetchone()[0])
+
+    def decisions(
+        self, tasks: Iterable[str] | None = None, answers: Iterable[str] | None = None, with_trajectories: bool = False
+    ) -> Iterator[Decision]:
+        """Decisions in the order they were made; `trajectory` is None unless asked for.
+
+        ERROR rows of unreadable files have the task `*`: they come when `tasks` is None or names it.
+        """
+        where, values = "d.n > ?", list[Any]()
+        for column, wanted in (("task", tasks), ("answer", answers)):
+            if wanted is not None:
+                chosen = [str(w) for w in wanted]
+                where += f" AND d.{column} IN ({', '.join('?' * len(chosen))})"
+                values += chosen
+        waiting = "LEFT JOIN pending p ON p.n = d.n" if with_trajectories else ""
+        columns = COLUMNS if with_trajectories else COLUMNS.replace("p.trajectory", "NULL")
+        sql = f"SELECT {columns} FROM decisions d {waiting} WHERE {where} ORDER BY d.n LIMIT {_PAGE}"
+        part, last = -1, 0
+        moved: Iterator[tuple[int, str]] = iter(())
+        while page := self._db.execute(sql, [last, *values]).fetchall():
+            for n, key, file, row, task, id, rest, shard, waiting_text in page:
+                text = waiting_text
+                if with_trajectories and shard is not None:
+                    if shard != part:
+                        part, moved = shard, shards.read_shard(self._shard(shard))
+                    text = next((t for number, t in moved if number == n), None)
+                yield _decision(rest, text, file=key if file is None else file, row=row, task=task, id=id)
+            last = page[-1][0]
+
+    def trajectory(self, file: str, row: int, task: str) -> TrajectoryRecord | None:
+        """The trajectory behind a decision, wherever it lies; None without one."""
+        sql = (
+            "SELECT d.n, d.shard, p.trajectory FROM decisions d LEFT JOIN pending p ON p.n = d.n "
+            "WHERE d.key = ? AND d.row = ? AND d.task = ?"
+        )
+        found = self._db.execute(sql, (self.key(file), row, task)).fetchone()
+        if found is None:
+            return None
+        n, shard, text = found
+        if text is None and shard is not None:
+            text = shards.read_from_shard(self._shard(shard), n)
+        return None if text is None else TrajectoryRecord.model_validate_json(text)
+
+    def count(self) -> dict[str, dict[str, int]]:
+        """Decisions by task and answer; unreadable files under the task `*`."""
+        out: dict[str, dict[str, int]] = {}
+        for (task, answer), n in sorted(self._tally().items()):
+            out.setdefault(task, {})[answer] = n
+        return out
+
+    def events(self) -> Iterator[Event]:
+        """What happened, oldest first."""
+        yield from (Event(*e) for e in self._db.execute("SELECT at, kind, text FROM events ORDER BY n").fetchall())
+
+    def receipt(self) -> Receipt:
+        """What makes the run checkable, as of now; reads the whole table of decisions."""
+        return make_receipt(self._db)
+
+    def _shard(self, part: int) -> Path:
+        return shards.shard_path(self.path / "trajectories", part)
+
+    def _meta(self, key: str) -> str | None:
+        found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
+
+    def _tally(self) -> Mapping[tuple[str, str], int]:
+        sql = "SELECT task, answer, count(*) FROM decisions GROUP BY task, answer"
+        return {(task, answer): n for task, answer, n in self._db.execute(sql)}
+
+
+def _decision(rest: str, trajectory: str | None, **identity: Any) -> Decision:
+    fields = {**json.loads(rest), **identity}
+    if trajectory is not None:
+        fields["trajectory"] = TrajectoryRecord.model_validate_json(trajectory)
+    return Decision.model_validate(fields)

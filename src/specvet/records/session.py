@@ -1,0 +1,137 @@
+"""The session that works on a run now, and the receipt it keeps up to date."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sqlite3
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from specvet.records.database import transaction
+from specvet.records.files import write_atomic
+from specvet.records.hashing import text_hash
+from specvet.records.receipt import Inputs, Receipt, Session, versions
+from specvet.records.settings import TASK
+
+
+class RunSession:
+    """One process's work on a run: part of the receipt, which is rewritten every `receipt_every_s` and at the end."""
+
+    def __init__(self, folder: Path, db: sqlite3.Connection, file: Path, receipt_every_s: float) -> None:
+        self._folder, self._db, self._file = folder, db, file
+        self._every_s = receipt_every_s
+        self._clock = time.perf_counter()
+        here = platform.platform()
+        self._session = Session(started=_now(), specvet=versions().get("specvet", ""), host_platform=here)
+        before = db.execute("SELECT session FROM sessions ORDER BY n DESC LIMIT 1").fetchone()
+        self._before = None if before is None else Session.model_validate_json(before[0])
+        with transaction(db, file):
+            cursor = db.execute("INSERT INTO sessions(session) VALUES (?)", (self._session.model_dump_json(),))
+        self.n = int(cursor.lastrowid or 0)
+        """Number of the session in its run, from 1."""
+        self._next = time.perf_counter()
+        self._write(closed=False)
+
+    def changes(self, cwd: str, first_cwd: str) -> Iterator[tuple[str, str]]:
+        """(kind, text) of what differs from earlier sessions without being able to make the run wrong by itself."""
+        if self._before is None:
+            return
+        yield "resumed", f"session {self.n}" + ("" if self._before.ended else "; the one before did not end by itself")
+        if self._before.specvet != self._session.specvet:
+            yield "version", f"specvet {self._before.specvet} before, {self._session.specvet} now"
+        if cwd != first_cwd:
+            yield (
+                "folder",
+                f"working folder {first_cwd} at first, {cwd} now; relative paths are taken for the same files",
+            )
+
+    def decided(self, n: int) -> None:
+        """Count decisions, and rewrite the receipt when it is due."""
+        self.add(decided=n)
+        if time.perf_counter() >= self._next:
+            self._write(closed=False)
+
+    def add(self, **amounts: int | float) -> None:
+        """Add to fields of the `Session`: `add(skipped=3)`."""
+        update = {name: getattr(self._session, name) + amount for name, amount in amounts.items()}
+        self._session = self._session.model_copy(update=update)
+
+    def interrupt(self) -> None:
+        """Note that somebody stopped it before it was through."""
+        self._session = self._session.model_copy(update={"interrupted": True})
+
+    def end(self) -> None:
+        """Close the session and write the final receipt."""
+        self._session = self._session.model_copy(update={"ended": _now()})
+        self._write(closed=True)
+
+    def _write(self, closed: bool) -> None:
+        tick = time.perf_counter()
+        self._session = self._session.model_copy(update={"seconds": round(tick - self._clock, 3)})
+        with transaction(self._db, self._file) as db:
+            db.execute("UPDATE sessions SET session = ? WHERE n = ?", (self._session.model_dump_json(), self.n))
+        receipt = make_receipt(self._db, closed)
+        write_atomic(self._folder / "receipt.json", receipt.model_dump_json(indent=2) + "\n")
+        now = time.perf_counter()
+        # Counting takes a second at a million rows: never more than 2% of the time goes into receipts.
+        self._next = now + max(self._every_s, 50 * (now - tick))
+
+
+def make_receipt(db: sqlite3.Connection, closed: bool = True) -> Receipt:
+    """The receipt of a run, from its database; `closed` False leaves out what needs a pass over all inputs."""
+    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('kind', 'settings', 'created')"))
+    settings = json.loads(meta["settings"])
+    tasks = {k.removeprefix(TASK): str(v) for k, v in sorted(settings.items()) if k.startswith(TASK)}
+    others = {k: v for k, v in sorted(settings.items()) if not k.startswith(TASK)}
+    sessions = tuple(Session.model_validate_json(s) for (s,) in db.execute("SELECT session FROM sessions ORDER BY n"))
+    answers: dict[str, dict[str, int]] = {}
+    stops: dict[str, dict[str, int]] = {}
+    decisions = 0
+    grouped = "SELECT task, answer, stop, count(*) FROM decisions GROUP BY task, answer, stop"
+    for task, answer, stop, n in db.execute(grouped):
+        decisions += n
+        for table, value in ((answers, answer), (stops, stop)):
+            if value is not None:
+                of_task = table.setdefault(task, {})
+                of_task[value] = of_task.get(value, 0) + n
+    inputs = _inputs(db) if closed else None
+    seconds = sum(s.seconds for s in sessions)
+    return Receipt(
+        kind=meta["kind"],
+        policy=others.get("policy"),
+        settings=others,
+        settings_hash=text_hash(json.dumps(others, sort_keys=True, ensure_ascii=False)),
+        task_hashes=tasks,
+        inputs=inputs,
+        answers=answers,
+        stops=stops,
+        decisions=decisions,
+        tokens_in=sum(s.tokens_in for s in sessions),
+        tokens_out=sum(s.tokens_out for s in sessions),
+        cost=sum(s.cost for s in sessions),
+        started=meta["created"],
+        ended=sessions[-1].ended if sessions else None,
+        seconds=round(seconds, 3),
+        spectra_per_second=round(inputs.spectra / seconds, 3) if inputs and seconds > 0 else None,
+        versions=versions(),
+        platform=platform.platform(),
+        sessions=sessions,
+    )
+
+
+def _inputs(db: sqlite3.Connection) -> Inputs:
+    digest = hashlib.sha256()
+    distinct = "SELECT DISTINCT spectrum_hash FROM decisions WHERE spectrum_hash IS NOT NULL ORDER BY spectrum_hash"
+    for (content,) in db.execute(distinct):
+        digest.update(content)
+    (files,) = db.execute("SELECT count(DISTINCT key) FROM decisions").fetchone()
+    rows = "SELECT count(*) FROM (SELECT DISTINCT key, row FROM decisions WHERE task <> '*')"
+    return Inputs(files=files, spectra=db.execute(rows).fetchone()[0], hash=digest.hexdigest())
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

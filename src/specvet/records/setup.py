@@ -1,0 +1,53 @@
+"""Taking a folder for a run: what it may hold, who works on it, and what a killed process has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from specvet.records.errors import RunError, naming_a_full_disk
+from specvet.records.files import TEMPORARY
+from specvet.records.lock import FolderLock
+from specvet.records.shards import shard_path
+
+
+def claim_folder(folder: Path) -> FolderLock:
+    """Make the folder where it is missing and lock it. Raises `RunError` for one that is something else."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file; --out needs the name of a folder")
+    try:
+        with naming_a_full_disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            # The lock is the first thing a run writes: a folder with it was ours, however early it was left.
+            if not (folder / "run.lock").exists() and not (folder / "run.db").exists():
+                _refuse_strangers(folder)
+            return FolderLock(folder)
+    except PermissionError as e:
+        raise RunError(f"{folder}: may not be written ({e.strerror}); give another --out") from e
+    except (FileExistsError, NotADirectoryError) as e:
+        raise RunError(f"{folder}: a part of this path is a file; --out needs the name of a folder") from e
+    except OSError as e:
+        if e.errno is not None and "read-only" in (e.strerror or "").lower():
+            raise RunError(f"{folder}: lies on a read-only file system; give another --out") from e
+        raise
+
+
+def remove_leftovers(folder: Path, parts: set[int]) -> None:
+    """Remove what a killed process left: temporary files, and shards that were never counted."""
+    for stale in folder.glob(TEMPORARY):
+        stale.unlink(missing_ok=True)
+    trajectories = folder / "trajectories"
+    for stale in trajectories.glob(TEMPORARY):
+        stale.unlink(missing_ok=True)
+    counted = {shard_path(trajectories, part) for part in parts}
+    for shard in trajectories.glob("part-*.parquet"):
+        if shard not in counted:
+            shard.unlink(missing_ok=True)
+    for stale in (folder / "images").glob(f"??/{TEMPORARY}"):
+        stale.unlink(missing_ok=True)
+
+
+def _refuse_strangers(folder: Path) -> None:
+    strangers = sorted(p.name for p in folder.iterdir())
+    if strangers:
+        some = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+        raise RunError(f"{folder}: holds other files ({some}) and is no run; give an empty or a new folder as --out")
