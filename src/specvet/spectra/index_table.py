@@ -85,7 +85,5 @@ _FORMULAS = (
     FormulaIndex("balmer_wide", "Hβ and Hγ EW with wings, mean", "0.5 * (hb_wide + hg_wide)", "Å"),
 )
 
-BUILTIN_INDICES: dict[str, Index] = {
-    index.key: index for index in (*_LINES, *_WIDTHS, *_RATIOS, *_FORMULAS)
-}
+BUILTIN_INDICES: dict[str, Index] = {index.key: index for index in (*_LINES, *_WIDTHS, *_RATIOS, *_FORMULAS)}
 """Every built-in index by its key, as task files name it."""

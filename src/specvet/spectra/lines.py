@@ -33,15 +33,20 @@ SKY_LINES_AIR: tuple[tuple[str, float], ...] = (
 """Emission of the night sky that leaves residuals: name and Å (air). Observed frame. OH lines follow from 7200 Å on."""
 
 
+MIN_AIR = 2000.0
+"""Å; the convention of air wavelengths begins here. Below, the index is that of 2000 Å: the formula has poles there."""
+
+
 def refractive_index(vacuum: _T) -> _T:
     """Refractive index of standard dry air at vacuum wavelength `vacuum` in Å (Morton 2000, ApJS 130, 403, eq. 8)."""
-    s2 = (1e4 / vacuum) ** 2
+    clipped: _T = np.maximum(vacuum, MIN_AIR) if isinstance(vacuum, np.ndarray) else max(vacuum, MIN_AIR)
+    s2 = (1e4 / clipped) ** 2
     n: _T = 1.0 + 8.34254e-5 + 2.406147e-2 / (130.0 - s2) + 1.5998e-4 / (38.9 - s2)
     return n
 
 
 def vacuum_to_air(vacuum: _T) -> _T:
-    """Air wavelength in Å of a vacuum wavelength in Å (above 2000 Å, where the convention holds)."""
+    """Air wavelength in Å of a vacuum wavelength in Å."""
     air: _T = vacuum / refractive_index(vacuum)
     return air
 

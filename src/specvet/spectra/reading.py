@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import IO, Any
 
@@ -115,7 +116,7 @@ def _fits(fits: FitsInput, heard: list[Any]) -> list[Spectrum]:
 
 def _marked(found: list[Spectrum], head: bytes) -> list[Spectrum]:
     """A text file's spectra, with the warning where a comment line at its head starts with SIMULATED."""
-    simulated = any(line.lstrip(b"#%!; \t").startswith(b"SIMULATED") for line in head.splitlines() if line[:1] in b"#%!;")
+    simulated = re.search(rb"^[#%!;]\s*SIMULATED\b", head, re.MULTILINE)
     return [s.replace(warnings=(*s.warnings, SIMULATED)) for s in found] if simulated else found
 
 

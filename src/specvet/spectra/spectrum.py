@@ -15,7 +15,7 @@ Medium = Literal["air", "vacuum", "unknown"]
 """What the wavelengths are measured in. Spectra stay native; line lists are converted instead."""
 
 Calibration = Literal["absolute", "relative", "normalised", "unknown"]
-"""Quality of the flux scale: `absolute` (spectrophotometry), `relative` (LAMOST), `normalised` (divided by something)."""
+"""Quality of the flux scale: `absolute` (spectrophotometry), `relative` (LAMOST), `normalised` (continuum removed)."""
 
 FloatArray = NDArray[np.float64]
 
@@ -109,6 +109,8 @@ class Spectrum:
             array = getattr(self, name)
             if array is not None and (array.ndim != 1 or array.shape != n):
                 raise ValueError(f"Spectrum.{name} has shape {array.shape}; wavelength has {n}")
+        if not bool(np.isfinite(self.wavelength).all()):
+            raise ValueError("Spectrum.wavelength holds values that are not finite; drop those pixels")
         if n[0] > 1 and not bool(np.all(np.diff(self.wavelength) > 0)):
             raise ValueError("Spectrum.wavelength must increase strictly")
 

@@ -3,7 +3,7 @@ what deceives there, and which measurements speak for or against."""
 
 from specvet.tasks.errors import TaskError
 from specvet.tasks.evidence import Condition, Evidence, IndexDefinition, Rival, Undecidable
-from specvet.tasks.load import builtin_tasks, load_task, resolve_tasks, template_text
+from specvet.tasks.load import builtin_tasks, load_task, resolve_tasks, task_text, template_text
 from specvet.tasks.rivals import builtin_rivals
 from specvet.tasks.task import Borderline, Contaminant, Coverage, Feature, KeyWindow, Requires, Task
 from specvet.tasks.wording import prompt
@@ -27,5 +27,6 @@ __all__ = [
     "load_task",
     "prompt",
     "resolve_tasks",
+    "task_text",
     "template_text",
 ]

@@ -62,6 +62,14 @@ def resolve_tasks(names: str | Path | Task | Iterable[str | Path | Task]) -> lis
     return [task for task, _ in chosen.values()]
 
 
+def task_text(task: Task) -> str:
+    """A task as a YAML file that loads as the same task: what a run keeps, so that it knows what was asked."""
+    import yaml
+
+    said = task.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(said, allow_unicode=True, sort_keys=False, width=118)
+
+
 def template_text() -> str:
     """A commented task file to start a new category from; it loads as it is."""
     return resources.files("specvet.tasks").joinpath("template.yaml").read_text(encoding="utf-8")

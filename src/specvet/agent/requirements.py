@@ -1,0 +1,34 @@
+"""What a task needs to see, held against what a spectrum offers."""
+
+from __future__ import annotations
+
+from specvet.spectra import Spectrum
+from specvet.spectra.pixels import Pixels
+from specvet.tasks import Coverage, Requires
+from specvet.tools import WindowData
+
+
+def missing_requirement(requires: Requires, data: WindowData | None) -> str:
+    """Why the spectrum cannot answer the task, in words; empty when it can."""
+    if data is None:
+        return "there is nothing to look at"
+    spectrum = data.spectrum
+    uncovered = [c for c in requires.coverage if covered_fraction(spectrum, c) < c.fraction]
+    covered = len(requires.coverage) - len(uncovered)
+    if requires.coverage and covered < requires.at_least:
+        wanted = "; ".join(f"{c.range[0]:.0f}-{c.range[1]:.0f} Å ({c.why or 'needed'})" for c in uncovered[:3])
+        return (
+            f"good pixels cover {covered} of the {requires.at_least} ranges that the task needs, "
+            f"not {wanted}; data reach from {spectrum.wave_min:.0f} to {spectrum.wave_max:.0f} Å"
+        )
+    snr = spectrum.snr
+    if requires.min_snr and (snr is None or snr < requires.min_snr):
+        return (
+            f"median S/N {'unknown' if snr is None else f'{snr:.1f}'} a pixel, the task asks for {requires.min_snr:g}"
+        )
+    return ""
+
+
+def covered_fraction(spectrum: Spectrum, coverage: Coverage) -> float:
+    """Share (0-1) of the range that good pixels cover, in the spectrum's own medium; gaps are no coverage."""
+    return Pixels(spectrum).coverage(coverage.range)

@@ -1,0 +1,93 @@
+"""Evidence to log-odds: how far measurements speak for a class, each piece shown.
+
+A piece of evidence is worth `yes` log-odds on one side of its threshold and `no` on the other. The step between is a
+logistic curve in (value − threshold) / √(soft² + error²): a measurement that cannot tell is worth the mean of both, and
+one in a gap, an arm join or a telluric band counts by its quality. What was not measured adds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from specvet.records.schema import EvidenceItem, Measurement
+from specvet.tasks import Condition, Evidence
+
+STEEPNESS = 1.7
+"""Makes the logistic curve follow the normal distribution function to within 0.01."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What evidence says of one class."""
+
+    log_odds: float
+    items: tuple[EvidenceItem, ...]
+    """What counted, strongest first."""
+    measured: float
+    """Share (0-1) of the evidence, by weight, that could be measured."""
+    missing: tuple[str, ...] = ()
+    """Names of essential indices that could not be measured."""
+
+    @property
+    def p(self) -> float:
+        """Probability that goes with the log-odds."""
+        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.log_odds))))
+
+
+def score(
+    evidence: Iterable[Evidence], prior: float, measured: Mapping[str, Measurement], windows: Mapping[str, str]
+) -> Score:
+    """Weigh `evidence` with what was `measured` (by index name); `windows` tells in which window each index lies."""
+    chosen: dict[str, EvidenceItem] = {}
+    total = seen = 0.0
+    missing: list[str] = []
+    for i, e in enumerate(evidence):
+        weight = max(abs(e.yes), abs(e.no))
+        total += weight
+        measurement = measured.get(e.index)
+        if measurement is None or measurement.value is None:
+            if e.essential:
+                missing.append(measurement.name if measurement else e.index)
+            continue
+        seen += weight
+        gate = fulfilled(e.given, measured)
+        side = step(measurement, e.side, e.at, e.soft)
+        # One of several ways to be of a class fails when its conditions do; evidence of its own then says nothing.
+        worth = e.no + (e.yes - e.no) * side * gate if e.group else gate * (e.no + (e.yes - e.no) * side)
+        worth *= measurement.quality
+        # Words follow what the worth came from: a half-met `yes` of a one-sided rule is still that rule's `yes`.
+        met = side * gate if e.group else side
+        shows = abs(e.yes) * met >= abs(e.no) * (1.0 - met)
+        says = (e.when if shows else e.otherwise) or f"{measurement.name} {'' if shows else 'not '}{e.side} {e.at:g}"
+        item = EvidenceItem(
+            says=says, window=windows.get(e.index, ""), measurement=measurement, log_odds=round(worth, 3)
+        )
+        group = e.group or f"#{i}"
+        if group not in chosen or item.log_odds > chosen[group].log_odds:
+            chosen[group] = item
+    items = sorted(chosen.values(), key=lambda item: -abs(item.log_odds))
+    return Score(
+        log_odds=prior + sum(item.log_odds for item in items),
+        items=tuple(item for item in items if abs(item.log_odds) >= 0.05),
+        measured=seen / total if total else 0.0,
+        missing=tuple(missing),
+    )
+
+
+def step(measurement: Measurement, side: str, at: float, soft: float) -> float:
+    """0-1: how clearly the value lies on the named side of `at`; 0.5 at it, and where the error drowns it."""
+    assert measurement.value is not None
+    distance = measurement.value - at if side == "above" else at - measurement.value
+    x = STEEPNESS * distance / math.hypot(soft, measurement.error or 0.0)
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, x))))
+
+
+def fulfilled(conditions: Iterable[Condition], measured: Mapping[str, Measurement]) -> float:
+    """0-1: how far all conditions hold; one that could not be measured counts as half."""
+    product = 1.0
+    for c in conditions:
+        m = measured.get(c.index)
+        product *= 0.5 if m is None or m.value is None else step(m, c.side, c.at, c.soft)
+    return product

@@ -1,0 +1,92 @@
+"""What line indices are: four kinds, as data. `specvet.spectra.indices` measures them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specvet.spectra.lines import in_medium
+from specvet.spectra.spectrum import Medium
+
+Range = tuple[float, float]
+"""(low, high) in Å."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineIndex:
+    """Equivalent width (Å, positive in absorption) of `band` against the continuum between `sides`."""
+
+    key: str
+    name: str
+    band: Range
+    sides: tuple[Range, Range]
+    medium: Medium = "air"
+    unit = "Å"
+
+    @property
+    def span(self) -> Range:
+        """All that must be seen to measure it, Å in `medium`."""
+        return span_of((self.band, *self.sides))
+
+
+@dataclass(frozen=True, slots=True)
+class WidthIndex:
+    """Full width at half maximum (km/s) of the feature that `line` measures; emission and absorption alike.
+
+    Double peaks count as one feature: the outermost half-maximum crossings are taken.
+    """
+
+    key: str
+    name: str
+    line: LineIndex
+    centre: float
+    """Å, in the medium of `line`: where velocities are zero."""
+    unit = "km/s"
+
+    @property
+    def medium(self) -> Medium:
+        return self.line.medium
+
+    @property
+    def span(self) -> Range:
+        return self.line.span
+
+
+@dataclass(frozen=True, slots=True)
+class RatioIndex:
+    """Mean flux in `band` over the mean in `reference`: one stretch, or two, interpolated to the band's middle."""
+
+    key: str
+    name: str
+    band: Range
+    reference: tuple[Range, ...]
+    medium: Medium = "air"
+    unit = ""
+
+    @property
+    def span(self) -> Range:
+        return span_of((self.band, *self.reference))
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaIndex:
+    """Arithmetic on other indices: numbers, names, + - * /, brackets, `min(…)`, `max(…)`, `abs(…)`."""
+
+    key: str
+    name: str
+    formula: str
+    unit: str = ""
+
+
+Index = LineIndex | WidthIndex | RatioIndex | FormulaIndex
+
+
+def in_band(band: Range, given: Medium, wanted: Medium) -> Range:
+    """Both ends of a band (Å) converted from one medium to another."""
+    return in_medium(band[0], given, wanted), in_medium(band[1], given, wanted)
+
+
+def span_of(ranges: Iterable[Range]) -> Range:
+    """The stretch that holds all of `ranges`."""
+    ranges = list(ranges)
+    return min(a for a, _ in ranges), max(b for _, b in ranges)
