@@ -248,7 +248,7 @@ def test_an_empty_folder_becomes_a_run(tmp_path):
     with RunFolder.open(tmp_path):
         pass
     names = {p.name for p in tmp_path.iterdir()}
-    assert names == {"config.yaml", "receipt.json", "run.db", "run.lock", "trajectories", "images"}
+    assert names == {"config.yaml", "receipt.json", "run.db", "run.lock", "trajectories", "images", "tasks"}
 
 
 def test_a_run_that_was_killed_before_its_first_table_can_be_opened(tmp_path):

@@ -110,7 +110,7 @@ class RunFolder(RunReader):
         self._cwd = self._meta("cwd") or ""
         self.settle(decisive(config))
         with naming_a_full_disk(self.path):
-            for name in ("trajectories", "images"):
+            for name in ("trajectories", "images", "tasks"):
                 (self.path / name).mkdir(exist_ok=True)
         if not (self.path / "config.yaml").exists():
             write_atomic(self.path / "config.yaml", self._meta("config") or "")

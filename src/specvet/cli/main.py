@@ -1,0 +1,97 @@
+"""`specvet`: the commands, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from specvet import __version__
+from specvet.cli import console, export, failure, plot, report, show, tasks, vet
+
+app = typer.Typer(
+    name="specvet",
+    help="Vet rare-star candidates from their survey spectra, with the evidence for every verdict.",
+    epilog="Start with: specvet vet spectra/ --task cv,wd --out RUN",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(show.show)
+app.command()(plot.plot)
+app.command()(vet.vet)
+app.command()(tasks.tasks)
+app.command()(export.export)
+app.command()(report.report)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"specvet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("-v", "--debug", help="Show where an error came from; may stand after any command.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; the entry point of the `specvet` script."""
+    given = plot.join_windows(list(sys.argv[1:] if arguments is None else arguments))
+    given = given or ["--help"]
+    options = given[: given.index("--")] if "--" in given else given
+    debug = "--debug" in options or "-v" in options
+    given = [a for i, a in enumerate(given) if i >= len(options) or a not in ("--debug", "-v")]
+    console.prepare_streams()
+    try:
+        code = app(given, prog_name="specvet", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except Exception as e:
+        if debug and not isinstance(e, BrokenPipeError):
+            import traceback
+
+            traceback.print_exc()
+        return _explained(e)
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return failure.INTERRUPTED
+
+
+def _explained(error: Exception) -> int:
+    """Say what went wrong, and return the exit code for it."""
+    if isinstance(error, failure.CommandError):
+        for line in error.message.splitlines():
+            console.say(line)
+        return error.code
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has seen enough (`specvet show … | head`); the interpreter must not try again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return failure.BROKEN_PIPE
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, typer.Abort):
+        return failure.INTERRUPTED
+    if hasattr(error, "format_message"):  # every usage error of typer, whichever click it is built on
+        if message := error.format_message():
+            console.say(message)
+            context = getattr(error, "ctx", None)
+            console.say(f"try: {context.command_path if context else 'specvet'} --help")
+        elif context := getattr(error, "ctx", None):
+            print(context.get_help(), file=sys.stderr)
+        return failure.USAGE
+    console.say(f"a fault in specvet: {type(error).__name__}: {error}")
+    console.say("the same command with --debug says where; please report it")
+    return failure.NOTHING_VETTED

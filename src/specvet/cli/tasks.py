@@ -1,0 +1,113 @@
+"""`specvet tasks`: the questions that can be asked, and how to ask one of your own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from specvet.cli.console import console, print_json
+from specvet.cli.failure import USAGE, failing
+
+if TYPE_CHECKING:
+    from specvet.tasks import Task
+
+
+def tasks(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A task, or a YAML file of your own.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each task.")] = False,
+    template: Annotated[bool, typer.Option("--template", help="Print a task file to start your own from.")] = False,
+) -> None:
+    """List the tasks, or print one in full.
+
+    A category of your own is a YAML file: specvet tasks --template > symbiotic.yaml; specvet tasks symbiotic.yaml
+    checks and prints it, specvet vet … --task symbiotic.yaml asks it.
+    """
+    from specvet.tasks import TaskError, builtin_tasks, load_task, template_text
+
+    if template:
+        print(template_text(), end="")
+        return
+    with failing(USAGE, TaskError):
+        chosen = [load_task(name)] if name else list(builtin_tasks().values())
+    if json:
+        for task in chosen:
+            print_json(task.model_dump(mode="json"))
+    elif name:
+        _print_task(chosen[0])
+    else:
+        _print_list(chosen)
+
+
+def _print_list(all_tasks: list[Task]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in ("task", "class", "also known as", "looks at"):
+        table.add_column(column, overflow="fold")
+    for task in all_tasks:
+        windows = ", ".join(w.name for w in task.windows)
+        table.add_row(task.key, task.name, ", ".join(task.aliases), windows)
+    out = console()
+    out.print(table)
+    out.print("\nspecvet tasks NAME prints one in full; --template starts one of your own.")
+
+
+def _print_task(task: Task) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console()
+
+    def heading(text: str) -> None:
+        out.print()
+        out.print(Text(text, style="bold"))
+
+    def entry(text: str | Text, indent: int = 2) -> None:
+        out.print(Padding(text if isinstance(text, Text) else Text(text), (0, 0, 0, indent), expand=False))
+
+    out.print(Text(f"{task.key}: {task.name}", style="bold"))
+    if task.aliases:
+        entry(f"also: {', '.join(task.aliases)}")
+    heading("Question")
+    entry(task.question.strip())
+    for title, lines in (("Counts", task.include), ("Does not count", task.exclude)):
+        heading(title)
+        for line in lines:
+            entry(f"- {line}")
+    if task.borderline:
+        heading("Borderline")
+        for b in task.borderline:
+            entry(Text.assemble((f"{b.answer:<3} ", "bold"), f"{b.kind}: {b.why}"))
+    _print_requirements(task, heading, entry)
+    heading("Windows")
+    for w in task.windows:
+        entry(Text.assemble((w.name, "bold"), f"  {w.range[0]:.0f}-{w.range[1]:.0f} Å"))
+        entry(w.why, 6)
+        if w.features:
+            entry("; ".join(f"{f.name} {f.wavelength:.0f} Å ({f.kind}, {f.medium})" for f in w.features), 6)
+        for c in w.contaminants:
+            where = f" {c.range[0]:.0f}-{c.range[1]:.0f} Å" if c.range else ""
+            entry(Text.assemble(("beware ", "yellow"), f"{c.name}{where}: {c.effect}"), 6)
+    heading("Guidance")
+    for paragraph in task.guidance.strip().split("\n\n"):
+        entry(" ".join(paragraph.split()) if "\n-" not in f"\n{paragraph}" else paragraph)
+    heading("Sources")
+    for source in task.sources:
+        entry(f"- {source}")
+
+
+def _print_requirements(task: Task, heading: object, entry: object) -> None:
+    assert callable(heading)
+    assert callable(entry)
+    needs = task.requires
+    if not needs.coverage and not needs.min_snr:
+        return
+    heading("Needs (else NO_DATA)")
+    if needs.coverage:
+        entry(f"at least {needs.at_least} of these ranges:")
+        for c in needs.coverage:
+            entry(f"{c.range[0]:.0f}-{c.range[1]:.0f} Å, {c.fraction:.0%} of it{f': {c.why}' if c.why else ''}", 4)
+    if needs.min_snr:
+        entry(f"median S/N of at least {needs.min_snr:g} a pixel")

@@ -1,0 +1,222 @@
+"""`specvet vet`: files in, verdicts with evidence out."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specvet.cli.console import print_json, say
+from specvet.cli.failure import (
+    CANNOT_WRITE,
+    DONE,
+    ERRORS_WITH_STRICT,
+    INTERRUPTED,
+    NOTHING_VETTED,
+    USAGE,
+    CommandError,
+    failing,
+)
+from specvet.cli.plot import frame_mode
+
+if TYPE_CHECKING:
+    from specvet.vetting.runner import VetSummary
+
+
+def vet(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT", help="Files, folders, quoted globs, lists; @FILE is a list for certain."),
+    ],
+    *,
+    task: Annotated[str, typer.Option("--task", help="Tasks, as in cv,wd; or a YAML file of your own.")],
+    policy: Annotated[str, typer.Option("--policy", help="Who decides.")] = "line-indices",
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="RUN", help="Run folder; by default runs/ and the time.")
+    ] = None,
+    root: Annotated[str | None, typer.Option("--root", metavar="DIR", help="Where a list's paths start.")] = None,
+    path_column: Annotated[
+        str | None,
+        typer.Option("--path-column", metavar="NAME", help="The list's column of paths, if unusual."),
+    ] = None,
+    z_column: Annotated[
+        str | None,
+        typer.Option("--z-column", metavar="NAME", help="The list's column of redshifts of your own."),
+    ] = None,
+    frame: Annotated[
+        str,
+        typer.Option(
+            "--frame",
+            metavar="MODE",
+            help="careful: a file's redshift is taken out for stars only; published: always; observed: never.",
+        ),
+    ] = "careful",
+    images: Annotated[bool, typer.Option("--images", help="Keep the pictures that were looked at.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume/--no-resume", help="Go on with a run that exists, or refuse to.")
+    ] = True,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Try files again that could not be read.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N inputs.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 when a file could not be read.")] = False,
+) -> None:
+    """Vet spectra: YES, NO, UNSURE or NO_DATA, with evidence.
+
+    A list is a CSV with any delimiter, ECSV, FITS table, VOTable, Parquet, or one path a line. It needs a column of
+    paths (path, file, filename, …), or a survey's own columns, from which paths are built below --root:
+
+    \b
+      LAMOST   lmjd planid spid fiberid
+      SDSS     plate mjd fiberid
+      SDSS-V   field mjd catalogid
+      DESI     targetid healpix [survey program]
+
+    Optional columns: id, row (counted from 0), ra, dec, z. Every verdict is on disk before the next begins: Ctrl-C
+    finishes the one at hand, and the same command goes on.
+
+    \b
+    Exit codes:
+      0    spectra were vetted
+      1    nothing could be vetted
+      2    the command is wrong
+      3    with --strict: a file could not be read
+      4    the disk is full, or the run folder cannot be written
+      130  interrupted; what was decided is kept
+    """
+    mode = frame_mode(frame)
+    from itertools import islice
+
+    from specvet.agent import Budget
+    from specvet.policies import UnknownPolicyError
+    from specvet.policies import policy as policy_named
+    from specvet.records import RunError, RunFolder, RunMismatchError
+    from specvet.tasks import TaskError, resolve_tasks
+    from specvet.vetting.inputs import InputError, expand_inputs
+    from specvet.vetting.runner import vet as vet_all
+    from specvet.vetting.runner import vet_settings
+
+    with failing(USAGE, TaskError, UnknownPolicyError, InputError):
+        tasks, decider = resolve_tasks(task), policy_named(policy)
+        items = expand_inputs(inputs, root=root, path_column=path_column, z_column=z_column)
+    total = items.total
+    if total == 0:
+        raise CommandError(f"{', '.join(inputs)}: nothing to vet, no files or rows in it", NOTHING_VETTED)
+    if limit is not None:
+        total = limit if total is None else min(total, limit)
+    folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    if not resume and os.path.exists(os.path.join(folder, "run.db")):
+        raise CommandError(
+            f"{folder}: holds a run already; name another folder with --out, or leave out --no-resume", USAGE
+        )
+    budget = Budget()
+    config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
+    config |= {"images": images, "limit": limit, **vet_settings(tasks, decider, mode, budget)}  # type: ignore[arg-type]
+    if not quiet:
+        for notice in items.notices:
+            say(notice)
+
+    from specvet.cli.progress import shown_progress
+    from specvet.cli.summary import print_summary
+
+    with (
+        failing(CANNOT_WRITE, OSError, RunError),
+        failing(USAGE, RunMismatchError),
+        RunFolder.open(folder, kind="vet", config=config) as run,
+    ):
+        if retry_errors:
+            run.retry_errors()
+        with shown_progress(total, quiet) as progress, _stopped_by_signals(progress.stopping) as stop:
+            summary = vet_all(
+                islice(items, limit),
+                tasks,
+                decider,
+                run,
+                frame_mode=mode,  # type: ignore[arg-type]
+                budget=budget,
+                images=images,
+                progress=progress,
+                stop=stop,
+                total=total,
+            )
+        counts = run.count()
+        code = _exit_code(summary, counts, [t.key for t in tasks], strict)
+        if json:
+            print_json(_json_summary(folder, summary, counts, config, code))
+        elif not quiet:
+            print_summary(run, tasks, summary)
+    if summary.interrupted and not quiet:
+        say(f"stopped; every verdict so far is in {folder}. To go on: {_same_command(folder, out)}")
+    raise typer.Exit(code)
+
+
+def _exit_code(summary: VetSummary, counts: dict[str, dict[str, int]], keys: list[str], strict: bool) -> int:
+    if summary.interrupted:
+        return INTERRUPTED
+    errors = sum(of_task.get("ERROR", 0) for of_task in counts.values())
+    if strict and errors:
+        return ERRORS_WITH_STRICT
+    vetted = sum(n for key in keys for answer, n in counts.get(key, {}).items() if answer not in ("ERROR", "FAILED"))
+    return DONE if vetted else NOTHING_VETTED
+
+
+def _json_summary(
+    folder: str, summary: VetSummary, counts: dict[str, dict[str, int]], config: dict[str, Any], code: int
+) -> dict[str, Any]:
+    unreadable = sum(of_task.get("ERROR", 0) for of_task in counts.values())
+    return {
+        "run": folder,
+        "tasks": list(config["tasks"]),
+        "policy": config["policy"],
+        "frame_mode": config["frame_mode"],
+        "counts": {task: answers for task, answers in counts.items() if task != "*"},
+        "errors": unreadable,
+        "interrupted": summary.interrupted,
+        "this_session": {
+            "counts": summary.counts,
+            "decided": summary.decided,
+            "errors": summary.errors,
+            "skipped": summary.skipped,
+            "duplicates": summary.duplicates,
+            "seconds": summary.seconds,
+        },
+        "exit_code": code,
+    }
+
+
+def _same_command(folder: str, out: str | None) -> str:
+    given = [a for a in sys.argv[1:] if a != "--retry-errors"]
+    return shlex.join(["specvet", *given, *([] if out else ["--out", folder])])
+
+
+@contextmanager
+def _stopped_by_signals(say_so: Any) -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C (or SIGTERM) sets; the second raises KeyboardInterrupt."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        say_so()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,112 @@
+"""What a decision row says: about a spectrum that was vetted, and about an entry that could not be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from specvet.records import WHOLE_FILE, Decision
+from specvet.records.schema import Answer, TrajectoryRecord, Verdict
+from specvet.spectra import Frame, Spectrum, SpectrumReadError
+from specvet.vetting.items import Item
+
+_LARGEST_ROW = 2**62
+_LONGEST_REASON = 600
+
+
+class SelectionError(LookupError):
+    """A file that was read but does not hold the target that the list asks for."""
+
+
+def asked_row(item: Item) -> int | None:
+    """The row that an entry asks for; None for all, and for a number that no file can have."""
+    return item.row if item.row is not None and abs(item.row) < _LARGEST_ROW else None
+
+
+def error_id(item: Item) -> str:
+    """What tells an entry of an unreadable file from the others: the user's id, else the identifiers, else nothing."""
+    return printable(item.id or selection(item))
+
+
+def selection(item: Item) -> str:
+    """The identifiers that select targets, as text; empty where an entry asks for the whole file."""
+    return printable(" ".join(f"{name}={value}" for name, value in item.ids))
+
+
+def error_row(item: Item, row: int, reason: str) -> Decision:
+    """An ERROR row: the file, or one row of it, cannot be vetted for any task."""
+    return Decision(
+        file=printable(item.file),
+        row=row,
+        task=WHOLE_FILE,
+        id=error_id(item),
+        ra=item.ra,
+        dec=item.dec,
+        verdict=Verdict(answer=Answer.ERROR, reason=one_line(reason)),
+    )
+
+
+def description(item: Item, spectrum: Spectrum, frame: Frame) -> dict[str, Any]:
+    """The fields of a `Decision` that all tasks share; what the user's list says goes before what the file says."""
+    fields = {
+        "file": item.file,
+        "row": spectrum.row,
+        "id": item.id or spectrum.id,
+        "survey": spectrum.survey,
+        "layout": spectrum.layout,
+        "n_pix": spectrum.n_pix,
+        "wave_min": _finite(spectrum.wave_min),
+        "wave_max": _finite(spectrum.wave_max),
+        "medium": spectrum.medium,
+        "snr": _finite(spectrum.snr),
+        "ra": _finite(spectrum.ra if item.ra is None else item.ra),
+        "dec": _finite(spectrum.dec if item.dec is None else item.dec),
+        "z": frame.z if frame.name == "rest" else None,
+        "frame": frame.text,
+        "pipeline_class": " ".join(c for c in (spectrum.pipeline_class, spectrum.pipeline_subclass) if c),
+    }
+    warnings = tuple(printable(w) for w in spectrum.warnings)
+    return {**{k: printable(v) if isinstance(v, str) else v for k, v in fields.items()}, "warnings": warnings}
+
+
+def decided(described: dict[str, Any], task: str, outcome: TrajectoryRecord | Exception) -> Decision:
+    """The row for one task; an exception becomes a FAILED verdict that names it."""
+    if isinstance(outcome, Exception):
+        verdict = Verdict(answer=Answer.FAILED, reason=one_line(f"deciding failed: {failure(outcome)}"))
+        return Decision(**described, task=task, verdict=verdict)
+    return Decision(**described, task=task, verdict=outcome.verdict, trajectory=outcome)
+
+
+def failure(error: Exception) -> str:
+    """An exception in words; one whose message is made for people needs no name."""
+    if isinstance(error, SpectrumReadError | SelectionError):
+        return str(error.args[0]) if error.args else str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def one_line(text: str) -> str:
+    """`text` on one line and not endless."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """`text` as UTF-8 can hold it: a file name in another encoding keeps its odd bytes as `\\xe9`."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return (
+            text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+            if _escaped(text)
+            else ascii(text)
+        )
+    return text
+
+
+def _escaped(text: str) -> bool:
+    """Whether every lone surrogate stands for a byte of a file name (PEP 383)."""
+    return not any(0xD800 <= ord(c) <= 0xDFFF and not 0xDC80 <= ord(c) <= 0xDCFF for c in text)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,74 @@
+"""The file at hand: read once for as many list entries as follow each other."""
+
+from __future__ import annotations
+
+from specvet.spectra import Spectrum, read
+from specvet.vetting.items import Item
+from specvet.vetting.rows import SelectionError, printable
+
+
+class Source:
+    """Reads files and picks the targets that entries ask for; keeps one file, or what was wrong with it."""
+
+    def __init__(self) -> None:
+        self._file: str | None = None
+        self._spectra: list[Spectrum] = []
+        self._trouble: Exception | None = None
+
+    def select(self, item: Item) -> list[Spectrum]:
+        """The spectra of an entry, at least one. Raises what the reader raises, and `SelectionError`."""
+        spectra = self._read(item.file)
+        if item.row is not None:
+            found = [s for s in spectra if s.row == item.row]
+            if not found:
+                count = (
+                    f"{len(spectra)} targets, rows 0 to {len(spectra) - 1}" if len(spectra) > 1 else "one target, row 0"
+                )
+                raise SelectionError(f"{item.file}: there is no row {item.row}; the file holds {count}")
+            return found
+        if not item.ids:
+            return spectra
+        found = [s for s in spectra if _matches(s, item.ids, alone=len(spectra) == 1)]
+        if not found:
+            wanted = " ".join(f"{name}={value}" for name, value in item.ids)
+            raise SelectionError(
+                f"{item.file}: no target of this file has {wanted}; the file holds {_held(spectra, item)}"
+            )
+        return found
+
+    def _read(self, file: str) -> list[Spectrum]:
+        if file != self._file:
+            self._file, self._spectra, self._trouble = None, [], None
+            try:
+                name = printable(file)
+                self._spectra = read(file) if name == file else read(file, name=name)
+            except MemoryError:
+                raise
+            except Exception as e:  # kept for the next entries of the same file
+                self._trouble = e
+            self._file = file
+        if self._trouble is not None:
+            raise self._trouble.with_traceback(None)
+        if not self._spectra:
+            raise SelectionError(f"{file}: holds no spectrum")
+        return self._spectra
+
+
+def _matches(spectrum: Spectrum, ids: tuple[tuple[str, str], ...], alone: bool) -> bool:
+    """Whether the identifiers that a target states are the wanted ones; one without any counts when it is alone."""
+    stated = {name.lower(): value for name, value in spectrum.ids.items()}
+    both = [(value, stated[name.lower()]) for name, value in ids if name.lower() in stated]
+    return all(_same(a, b) for a, b in both) if both else alone
+
+
+def _same(a: str, b: str) -> bool:
+    """Equal as text, or as whole numbers: `0266` is plate 266."""
+    a, b = a.strip(), b.strip()
+    return a == b or (a.isdecimal() and b.isdecimal() and int(a) == int(b))
+
+
+def _held(spectra: list[Spectrum], item: Item) -> str:
+    names = {name.lower() for name, _ in item.ids}
+    first = [f"{k}={v}" for s in spectra[:3] for k, v in s.ids.items() if k.lower() in names]
+    more = ", …" if len(spectra) > 3 else ""
+    return (", ".join(first) + more) if first else f"{len(spectra)} targets without such identifiers"

@@ -1,0 +1,162 @@
+"""Files, folders and globs become items; each of them once, in a fixed order, whatever is wrong with it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from specvet.vetting.inputs import InputError, expand_inputs
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "spectra"
+
+
+def spectrum_file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{4000 + i} {1 + i % 3}\n" for i in range(50)))
+    return path
+
+
+def files(*inputs: object, **options: str) -> list[str]:
+    return [item.file for item in expand_inputs([str(i) for i in inputs], **options)]
+
+
+def test_a_file_is_one_item(tmp_path: Path) -> None:
+    star = spectrum_file(tmp_path / "star.txt")
+    inputs = expand_inputs([str(star)])
+    assert [(i.file, i.problem) for i in inputs] == [(str(star), "")]
+    assert inputs.total == 1
+
+
+def test_a_folder_is_walked_in_sorted_order_and_hidden_files_are_passed_over(tmp_path: Path) -> None:
+    for name in ("b/2.txt", "b/1.txt", "a.txt", "c.fits", ".hidden.txt", ".git/x.txt", "b/.DS_Store"):
+        spectrum_file(tmp_path / name)
+    inputs = expand_inputs([str(tmp_path)])
+    assert [os.path.relpath(i.file, tmp_path) for i in inputs] == ["a.txt", "b/1.txt", "b/2.txt", "c.fits"]
+    assert inputs.total == 4
+    assert list(inputs) == list(inputs)
+
+
+def test_a_folder_that_loops_through_links_is_walked_once(tmp_path: Path) -> None:
+    spectrum_file(tmp_path / "a" / "star.txt")
+    (tmp_path / "a" / "loop").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "a" / "self").symlink_to(tmp_path / "a", target_is_directory=True)
+    assert files(tmp_path) == [str(tmp_path / "a" / "star.txt")]
+
+
+def test_links_that_lead_nowhere_and_pipes_are_items_with_a_problem(tmp_path: Path) -> None:
+    spectrum_file(tmp_path / "star.txt")
+    (tmp_path / "gone.fits").symlink_to(tmp_path / "nowhere.fits")
+    os.mkfifo(tmp_path / "pipe")
+    problems = {Path(i.file).name: i.problem for i in expand_inputs([str(tmp_path)])}
+    assert problems["star.txt"] == ""
+    assert problems["gone.fits"] == "a link that leads nowhere"
+    assert problems["pipe"] == "a pipe, socket or device, not a file"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_an_unreadable_folder_is_an_item_with_a_problem(tmp_path: Path) -> None:
+    spectrum_file(tmp_path / "open" / "star.txt")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o000)
+    try:
+        problems = {i.file: i.problem for i in expand_inputs([str(tmp_path)])}
+    finally:
+        closed.chmod(0o700)
+    assert problems[str(closed)] == "the folder cannot be read: Permission denied"
+    assert problems[str(tmp_path / "open" / "star.txt")] == ""
+
+
+def test_a_file_name_that_is_not_utf_8_is_an_item_with_a_problem(tmp_path: Path) -> None:
+    spectrum_file(tmp_path / "star.txt")
+    try:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9toile.txt")).write_text("4000 1\n")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    items = list(expand_inputs([str(tmp_path)]))
+    assert len(items) == 2
+    assert items[1].file.endswith("\\xe9toile.txt")
+    assert "not UTF-8; rename it" in items[1].problem
+
+
+def test_run_folders_are_passed_over_and_said(tmp_path: Path) -> None:
+    spectrum_file(tmp_path / "star.txt")
+    run = tmp_path / "RUN"
+    for name in ("run.db", "config.yaml", "receipt.json"):
+        spectrum_file(run / name)
+    inputs = expand_inputs([str(tmp_path)])
+    assert [i.file for i in inputs] == [str(tmp_path / "star.txt")]
+    assert inputs.notices == [f"{run}: passed over, it is a run folder of specvet"]
+
+
+def test_a_quoted_glob_finds_files_recursively_and_each_once(tmp_path: Path) -> None:
+    for name in ("a.txt", "x/b.txt", "x/y/c.txt", "x/y/d.dat"):
+        spectrum_file(tmp_path / name)
+    found = files(f"{tmp_path}/**/*.txt")
+    assert [os.path.relpath(f, tmp_path) for f in found] == ["a.txt", "x/b.txt", "x/y/c.txt"]
+    assert len(files(f"{tmp_path}/**")) == 4
+    assert [os.path.relpath(f, tmp_path) for f in files(f"{tmp_path}/x/*")] == ["x/b.txt", "x/y/c.txt", "x/y/d.dat"]
+
+
+def test_a_file_whose_name_holds_glob_characters_is_that_file(tmp_path: Path) -> None:
+    star = spectrum_file(tmp_path / "star[1].txt")
+    assert files(star) == [str(star)]
+
+
+def test_lists_inside_a_folder_are_files_to_account_for_not_lists(tmp_path: Path) -> None:
+    star = spectrum_file(tmp_path / "star.txt")
+    (tmp_path / "list.csv").write_text("path\nstar.txt\n")
+    assert files(tmp_path) == [str(tmp_path / "list.csv"), str(star)]
+
+
+def test_nothing_but_missing_inputs_is_an_error_and_one_of_several_is_an_item(tmp_path: Path) -> None:
+    star = spectrum_file(tmp_path / "star.txt")
+    missing = tmp_path / "missing.fits"
+    with pytest.raises(InputError, match=r"missing\.fits: no such file or folder"):
+        expand_inputs([str(missing)])
+    with pytest.raises(InputError, match=r"\*\.fits: no file matches this pattern"):
+        expand_inputs([f"{tmp_path}/*.fits"])
+    items = list(expand_inputs([str(missing), str(star)]))
+    assert [i.problem for i in items] == ["no such file or folder", ""]
+    with pytest.raises(InputError, match="no input"):
+        expand_inputs([])
+
+
+def test_an_empty_folder_holds_no_items(tmp_path: Path) -> None:
+    inputs = expand_inputs([str(tmp_path)])
+    assert list(inputs) == []
+    assert inputs.total == 0
+
+
+def test_a_root_that_is_no_folder_is_an_error(tmp_path: Path) -> None:
+    star = spectrum_file(tmp_path / "star.txt")
+    with pytest.raises(InputError, match=r"--root .*nowhere: no such folder"):
+        expand_inputs([str(star)], root=str(tmp_path / "nowhere"))
+
+
+def test_every_shared_file_is_one_item() -> None:
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not there")
+    expected = sorted(str(p) for p in SHARED.rglob("*") if p.is_file() and not p.name.startswith("."))
+    inputs = expand_inputs([str(SHARED)])
+    assert sorted(i.file for i in inputs) == expected
+    assert inputs.total == len(expected)
+    assert not [i for i in inputs if i.problem]
+
+
+def test_no_shared_spectrum_is_taken_for_a_list_when_named_alone() -> None:
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not there")
+    spectra = [p for p in sorted(SHARED.rglob("*")) if p.is_file() and p.suffix not in {".csv", ".md"}]
+    inputs = expand_inputs([str(p) for p in spectra])
+    assert [i.file for i in inputs] == [str(p) for p in spectra]
+
+
+def test_the_shared_manifest_is_a_list_of_every_spectrum_beside_it() -> None:
+    if not SHARED.is_dir():
+        pytest.skip(f"{SHARED} is not there")
+    items = list(expand_inputs([str(SHARED / "manifest.csv")]))
+    assert len(items) > 300
+    assert not [i for i in items if i.problem]
+    assert all(os.path.isfile(i.file) for i in items)
