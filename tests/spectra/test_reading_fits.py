@@ -318,3 +318,24 @@ def test_a_desi_file_cut_off_between_arms_is_truncated_not_a_file_with_an_arm_mi
 def test_a_redrock_catalogue_alone_asks_for_the_coadd_file():
     with pytest.raises(SpectrumReadError, match="a DESI redrock catalogue, not spectra: give the coadd file beside it"):
         read(make.as_bytes(fits.PrimaryHDU(), make.redrock([(7, 0.1, 0, "STAR")])))
+
+
+def test_desi_masks_may_be_compressed_images() -> None:
+    """A compressed image states its unpacked size, which is no sign that the file was cut off."""
+    plain = make.desi([5, 6])
+    with fits.open(io.BytesIO(plain)) as hdus:
+        packed = fits.HDUList()
+        for hdu in hdus:
+            if hdu.name.endswith("_MASK"):
+                big = np.zeros((2, 11), dtype=np.int32)
+                big[:, 3] = 4
+                packed.append(fits.CompImageHDU(big, name=hdu.name))
+            else:
+                packed.append(hdu.copy())
+        buffer = io.BytesIO()
+        packed.writeto(buffer)
+    found = read(buffer.getvalue())
+    assert [s.ids["targetid"] for s in found] == ["5", "6"]
+    assert found[0].mask is not None
+    assert found[0].mask[3] == 4
+    assert found[0].mask[0] == 0

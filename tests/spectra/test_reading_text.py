@@ -239,3 +239,19 @@ def test_an_ecsv_table_of_astropy_is_read_with_its_units():
     )
     spectrum = only(header + rows(np.array(GRID) / 10, range(30)))
     np.testing.assert_allclose(spectrum.wavelength, GRID)
+
+
+@pytest.mark.parametrize(
+    ("words", "unit_factor", "medium"),
+    [
+        ("wavelength in Angstrom (vacuum), flux", 1.0, "vacuum"),
+        ("wavelength (Angstrom, air), flux", 1.0, "air"),
+        ("wavelength (nm) (vacuum), flux", 10.0, "vacuum"),
+        ("wavelength [in air], flux", 1.0, "air"),
+    ],
+)
+def test_a_medium_in_brackets_is_no_unit(words: str, unit_factor: float, medium: str) -> None:
+    rows = "\n".join(f"{(4000 + i) / unit_factor:.4f}, {1 + 0.01 * i:.3f}" for i in range(60))
+    (spectrum,) = read(f"{words}\n{rows}\n".encode())
+    assert spectrum.wave_min == pytest.approx(4000.0)
+    assert spectrum.medium == medium

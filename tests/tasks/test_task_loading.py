@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specvet.tasks import Task, TaskError, builtin_tasks, load_task, resolve_tasks, template_text
+from specvet.tasks import Task, TaskError, builtin_tasks, load_task, resolve_tasks, task_text, template_text
 
 NAMES = {
     "cv": ["cv", "CV", "CVs", "cataclysmic variable", "Cataclysmic Variables", "cataclysmic-variable"],
@@ -138,3 +138,10 @@ def test_evidence_of_the_template_names_indices_that_exist(tmp_path: Path) -> No
 def _written(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize("key", ["cv", "cc", "ss", "gm", "wd"])
+def test_a_task_written_out_loads_as_the_same_task(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "kept.yaml"
+    file.write_text(task_text(load_task(key)), encoding="utf-8")
+    assert load_task(file) == load_task(key)
