@@ -6,8 +6,8 @@ The labels (`labels.csv`: path, class_label and one column a task with YES, NO, 
 beside the spectra, which are not part of this repository. Every labelled YES and NO is scored; what the policy leaves
 undecided (UNSURE, NO_DATA, FAILED) and what cannot be read counts as undecided, which is a miss for recall.
 
-Three columns stand side by side, because in these files the class goes with the container (every cataclysmic variable is
-a two-column text file):
+Three columns stand side by side, because in these files the class goes with the container (every cataclysmic variable
+is a two-column text file):
 
 - native: the file as `specvet.read` gives it;
 - harmonised: wavelength and flux alone, resampled to one grid within 3,800-9,000 Å, no errors, joins, medium, frame or
@@ -185,7 +185,8 @@ def confusers(labels: list[str], answers: list[str], classes: list[str]) -> dict
 def show(report: dict) -> None:
     print(f"{report['spectra']} spectra, {len(report['unread'])} labelled files unread, {report['seconds']} s")
     print(
-        f"{'task':5} {'view':11} {'scored':>6} {'pos':>4} {'tp':>4} {'fp':>3} {'prec':>6} {'recall':>6} {'F1':>6} {'undecided':>10}"
+        f"{'task':5} {'view':11} {'scored':>6} {'pos':>4} {'tp':>4} {'fp':>3} "
+        f"{'prec':>6} {'recall':>6} {'F1':>6} {'undecided':>10}"
     )
     for t, parts in report["tasks"].items():
         for view in ("native", "harmonised", "metadata"):

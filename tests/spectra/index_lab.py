@@ -22,7 +22,9 @@ SAMPLINGS = {
     "1.37 Å": np.arange(6300.0, 6800.0, 1.37),
     "5 Å": np.arange(6300.0, 6800.0, 5.0),
     "log": 10 ** np.arange(math.log10(6300.0), math.log10(6800.0), 1e-4),
-    "uneven": np.concatenate([np.arange(6300.0, 6450.0, 5.0), np.arange(6450.0, 6560.0, 1.0), np.arange(6560, 6800, 2.5)]),
+    "uneven": np.concatenate(
+        [np.arange(6300.0, 6450.0, 5.0), np.arange(6450.0, 6560.0, 1.0), np.arange(6560, 6800, 2.5)]
+    ),
     "adaptive": 6560.0 + np.sign(np.linspace(-1, 1, 201)) * 240.0 * np.abs(np.linspace(-1, 1, 201)) ** 1.7,
 }
 

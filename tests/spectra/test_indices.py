@@ -255,3 +255,12 @@ def test_the_built_in_table_is_sound() -> None:
             (a, b), (c, d) = index.sides
             assert 0.5 * (a + b) < 0.5 * sum(index.band) < 0.5 * (c + d)
     assert len({i.name for i in BUILTIN_INDICES.values()}) == len(BUILTIN_INDICES)
+
+
+def test_missing_pixels_of_a_wide_band_count_as_the_mean_of_the_others() -> None:
+    w = np.arange(6300.0, 6800.0, 1.0)
+    ivar = np.where((w > 6540) & (w < 6560), 0.0, 1e4)
+    m = value(LINE, Spectrum(w, 1 - box(w, 6490.0, 6630.0, 0.5), ivar, medium="air"))
+    assert m.value == pytest.approx(0.5 * 120, rel=1e-9)
+    assert m.quality == pytest.approx((120 - 19) / 120, abs=0.01)
+    assert "84 % of the pixels are good" in m.note

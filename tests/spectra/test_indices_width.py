@@ -59,9 +59,10 @@ def test_no_line_has_no_width(snr: float | None) -> None:
 
 
 def test_a_line_that_fills_the_window_is_a_lower_limit_and_says_so() -> None:
-    trough = 1 - 0.5 * ((W > 6495) & (W < 6630))
-    m = value("ha_width", spectrum(W, np.where((W < 6450) | (W > 6650), 1.0, trough), 200.0))
-    assert m.value is None or "lower limit" in m.note
+    trough = 1 - 0.5 * ((W > 6495) & (W < 6615))  # it reaches into both sides' ends, not their middles
+    m = value("ha_width", spectrum(W, trough, 200.0))
+    assert m.value == pytest.approx(C * (6610 - 6505) / 6562.8, rel=0.02)
+    assert "absorption; a lower limit: cut by the edge" in m.note
 
 
 def test_coarse_pixels_give_their_own_size_as_error() -> None:
@@ -69,3 +70,9 @@ def test_coarse_pixels_give_their_own_size_as_error() -> None:
     m = value("ha_width", spectrum(w, 1 + gaussian(w, 6562.8, 30.0, 30.0), 200.0))
     assert m.error == pytest.approx(C * 5.0 / 6562.8, rel=0.05)
     assert m.value == pytest.approx(C * 30.0 / 6562.8, abs=m.error)
+
+
+def test_a_ripple_of_a_model_without_noise_is_no_line() -> None:
+    for depth, seen in ((5e-4, False), (5e-3, True)):
+        flux = sloped(W) * (1 - depth * np.exp(-0.5 * ((W - 6562.8) / 8) ** 2))
+        assert (value("ha_width", spectrum(W, flux)).value is not None) == seen

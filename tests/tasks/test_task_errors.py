@@ -99,7 +99,7 @@ WRONG_FIELDS = [
     (
         "sources:",
         "indices: {li: {kind: lines}}\nsources:",
-        "indices.li.kind: `lines` is not `line`, `ratio` or `formula`",
+        "indices.li.kind: `lines` is not `line`, `width`, `ratio` or `formula`",
     ),
     (
         "sources:",

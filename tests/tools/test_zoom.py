@@ -221,7 +221,20 @@ def test_points_that_are_not_finite_do_not_count() -> None:
     assert ask([6402, 6688], ZoomTool(s.replace(flux=flux))).kind == "too_few_points"
 
 
-LABELS = [None, "", 0, 5, "a" * 5000, "two\nlines\r\n", "\u2028\x85\x1b[31m", "\ud800", {"a": 1}, ["x"] * 999, True, " "]
+LABELS = [
+    None,
+    "",
+    0,
+    5,
+    "a" * 5000,
+    "two\nlines\r\n",
+    "\u2028\x85\x1b[31m",
+    "\ud800",
+    {"a": 1},
+    ["x"] * 999,
+    True,
+    " ",
+]
 
 
 @pytest.mark.parametrize("label", LABELS, ids=range(len(LABELS)))
@@ -356,8 +369,23 @@ class Rude:
         raise RuntimeError("no")
 
 
-ODD = [circle(), Rude(), object(), 10**5000, float("nan"), {1: {2: 3}}, {"a": {Rude()}}, "\ud800", np.zeros((2, 2)),
-       np.array([None, circle()], dtype=object), np.bool_(True), np.datetime64("2024-01-01"), b"\xff", range(3), [[[[[[[[[[1]]]]]]]]]]]  # fmt: skip
+ODD = [
+    circle(),
+    Rude(),
+    object(),
+    10**5000,
+    float("nan"),
+    {1: {2: 3}},
+    {"a": {Rude()}},
+    "\ud800",
+    np.zeros((2, 2)),
+    np.array([None, circle()], dtype=object),
+    np.bool_(True),
+    np.datetime64("2024-01-01"),
+    b"\xff",
+    range(3),
+    [[[[[[[[[[1]]]]]]]]]],
+]
 
 
 @pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))

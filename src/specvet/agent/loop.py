@@ -48,7 +48,7 @@ class Budget:
     max_seconds: float = 600.0
 
 
-def run_agent(  # noqa: PLR0917  the last three are options
+def run_agent(
     question: Question,
     task: Task,
     tool: ZoomTool,

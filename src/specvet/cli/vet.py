@@ -109,6 +109,8 @@ def vet(
 
     with failing(USAGE, TaskError, UnknownPolicyError, InputError):
         tasks, decider = resolve_tasks(task), policy_named(policy)
+        for asked in tasks:
+            decider.check(asked)
         items = expand_inputs(inputs, root=root, path_column=path_column, z_column=z_column)
     total = items.total
     if total == 0:

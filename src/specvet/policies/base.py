@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -21,8 +22,8 @@ class Call:
     """The thought that led here."""
 
     def record(self) -> ActionRecord:
-        """What is kept: arguments as JSON knows them, whatever a model made of them."""
-        arguments = plain(self.arguments)
+        """What is kept: arguments as JSON knows them, whatever a model made of them; NaN and infinity as words."""
+        arguments = json.loads(json.dumps(plain(self.arguments)), parse_constant=str)
         if not isinstance(arguments, dict):
             arguments = {"arguments": arguments}
         return ActionRecord(kind="call", tool=plain(str(self.tool)), arguments=arguments, text=plain(self.text))

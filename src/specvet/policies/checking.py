@@ -25,7 +25,7 @@ def _problems(task: Task) -> Iterator[tuple[str, str]]:
             yield f"indices.{key}", "is the name of a built-in index, which rivals rest on; give yours another name"
         if index.kind == "formula":
             yield from _formula_problems(key, task.indices, known)
-        elif index.kind == "line" and not _between(index):
+        elif index.kind in ("line", "width") and not _between(index):
             yield f"indices.{key}.reference", "a line needs one continuum range on each side of its band"
     for i, e in enumerate(task.evidence):
         yield from _unknown(f"evidence[{i}]", e, known)

@@ -38,6 +38,9 @@ at all that could have been."""
 MIN_WINDOW_SEEN = 0.25
 """Share of a key window that must hold data before it is worth a look."""
 
+WORTH_SAYING = 0.5
+"""Log-odds from which on a piece of contrary evidence is named in the reason; all are kept in the verdict."""
+
 CONFIDENCE_LIMIT = 0.99
 """No rule of thumb is surer than this."""
 
@@ -104,7 +107,7 @@ def task_indices(task: Task) -> dict[str, Index]:
 def _index(key: str, d: IndexDefinition) -> Index:
     name = d.name or key
     if d.kind == "formula":
-        return FormulaIndex(key, name, d.formula)
+        return FormulaIndex(key, name, d.formula, d.unit)
     assert d.band is not None  # the schema sees to it
     if d.kind == "ratio":
         return RatioIndex(key, name, d.band, d.reference, d.medium)
@@ -229,9 +232,9 @@ def _unsure(p: float, reason: str, result: Score) -> Verdict:
 
 
 def _reasons(items: tuple[EvidenceItem, ...], sign: int) -> str:
-    """Up to three phrases that speak for the answer, and one that speaks against it."""
+    """Up to three phrases that speak for the answer, and the one that speaks most against it, where it has weight."""
     speaking = [_phrase(i) for i in items if i.log_odds * sign > 0][:3]
-    against = [_phrase(i) for i in items if i.log_odds * sign < 0][:1]
+    against = [_phrase(i) for i in items if i.log_odds * sign < -WORTH_SAYING][:1]
     return "; ".join(speaking) + (f"; against it: {against[0]}" if against else "")
 
 

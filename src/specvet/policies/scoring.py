@@ -1,8 +1,8 @@
 """Evidence to log-odds: how far measurements speak for a class, each piece shown.
 
-A piece of evidence is worth `yes` log-odds on one side of its threshold and `no` on the other. The step between is a
-logistic curve in (value − threshold) / √(soft² + error²): a measurement that cannot tell is worth the mean of both, and
-one in a gap, an arm join or a telluric band counts by its quality. What was not measured adds nothing.
+A piece of evidence is worth `yes` log-odds on one side of its threshold, `no` on the other, and nothing at it. How far
+it leans follows a logistic curve in (value − threshold) / √(soft² + error²): a measurement that drowns in its error is
+worth nothing, and one in a gap, an arm join or a telluric band counts by its quality.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Score:
     items: tuple[EvidenceItem, ...]
     """What counted, strongest first."""
     measured: float
-    """Share (0-1) of the evidence, by weight, that could be measured."""
+    """Share (0-1) of the evidence that can speak for the class, by weight, that could be measured."""
     missing: tuple[str, ...] = ()
     """Names of essential indices that could not be measured."""
 
@@ -44,7 +44,8 @@ def score(
     total = seen = 0.0
     missing: list[str] = []
     for i, e in enumerate(evidence):
-        weight = max(abs(e.yes), abs(e.no))
+        # Only what could speak for the class makes a look complete; a veto that could not be cast leaves no gap.
+        weight = max(abs(e.yes), abs(e.no)) if e.yes > 0 else 0.0
         total += weight
         measurement = measured.get(e.index)
         if measurement is None or measurement.value is None:
@@ -55,11 +56,9 @@ def score(
         gate = fulfilled(e.given, measured)
         side = step(measurement, e.side, e.at, e.soft)
         # One of several ways to be of a class fails when its conditions do; evidence of its own then says nothing.
-        worth = e.no + (e.yes - e.no) * side * gate if e.group else gate * (e.no + (e.yes - e.no) * side)
-        worth *= measurement.quality
-        # Words follow what the worth came from: a half-met `yes` of a one-sided rule is still that rule's `yes`.
         met = side * gate if e.group else side
-        shows = abs(e.yes) * met >= abs(e.no) * (1.0 - met)
+        worth = (1.0 if e.group else gate) * measurement.quality * leaning(met, e.yes, e.no)
+        shows = met >= 0.5
         says = (e.when if shows else e.otherwise) or f"{measurement.name} {'' if shows else 'not '}{e.side} {e.at:g}"
         item = EvidenceItem(
             says=says, window=windows.get(e.index, ""), measurement=measurement, log_odds=round(worth, 3)
@@ -82,6 +81,11 @@ def step(measurement: Measurement, side: str, at: float, soft: float) -> float:
     distance = measurement.value - at if side == "above" else at - measurement.value
     x = STEEPNESS * distance / math.hypot(soft, measurement.error or 0.0)
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, x))))
+
+
+def leaning(side: float, yes: float, no: float) -> float:
+    """Log-odds of standing at `side` (0-1): 0 at the threshold, and what `yes` or `no` says at the ends."""
+    return yes * (2.0 * side - 1.0) if side >= 0.5 else no * (1.0 - 2.0 * side)
 
 
 def fulfilled(conditions: Iterable[Condition], measured: Mapping[str, Measurement]) -> float:

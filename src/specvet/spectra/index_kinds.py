@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from specvet.spectra.lines import in_medium
 from specvet.spectra.spectrum import Medium
@@ -31,9 +32,9 @@ class LineIndex:
 
 @dataclass(frozen=True, slots=True)
 class WidthIndex:
-    """Full width at half maximum (km/s) of the feature that `line` measures; emission and absorption alike.
+    """Width or velocity (km/s) at half maximum of the feature that `line` measures; emission and absorption alike.
 
-    Double peaks count as one feature: the outermost half-maximum crossings are taken.
+    Double peaks count as one feature: the outermost half-maximum crossings are taken, and their middle is its velocity.
     """
 
     key: str
@@ -41,6 +42,7 @@ class WidthIndex:
     line: LineIndex
     centre: float
     """Å, in the medium of `line`: where velocities are zero."""
+    of: Literal["width", "velocity"] = "width"
     unit = "km/s"
 
     @property

@@ -45,6 +45,8 @@ _WIDTHS = (
     WidthIndex("ha_width", "Hα FWHM", _LINE["ha"], 6562.80),
     WidthIndex("hb_width", "Hβ FWHM", _LINE["hb"], 4861.35),
     WidthIndex("hg_width", "Hγ FWHM", _LINE["hg"], 4340.47),
+    WidthIndex("ha_velocity", "Hα velocity", _LINE["ha"], 6562.80, "velocity"),
+    WidthIndex("hb_velocity", "Hβ velocity", _LINE["hb"], 4861.35, "velocity"),
     WidthIndex("hb_wide_width", "Hβ FWHM, wings included", _LINE["hb_wide"], 4861.35),
     WidthIndex("hg_wide_width", "Hγ FWHM, wings included", _LINE["hg_wide"], 4340.47),
     WidthIndex("hei4471_width", "He I 4471 FWHM", _LINE["hei4471_wide"], 4471.50),
@@ -82,6 +84,8 @@ _FORMULAS = (
     FormulaIndex("zro", "ZrO 6474, 6345, 5551, mean", "(zro_6474 + zro_6345 + zro_5551) / 3"),
     # Share of a Balmer line that lies within ±8 Å: what is left of an A star's line, not of a white dwarf's.
     FormulaIndex("balmer_core", "share of Hβ and Hγ within 8 Å", "(hb_core + hg_core) / (hb_wide + hg_wide)"),
+    FormulaIndex("balmer_shift", "velocity between Hα and Hβ", "abs(ha_velocity - hb_velocity)", "km/s"),
+    FormulaIndex("ha_offset", "Hα velocity, absolute", "abs(ha_velocity)", "km/s"),
     FormulaIndex("balmer_wide", "Hβ and Hγ EW with wings, mean", "0.5 * (hb_wide + hg_wide)", "Å"),
 )
 

@@ -177,11 +177,12 @@ def _width(index: WidthIndex, p: Pixels) -> Measurement:
         return _not_measurable(index, band, "the line is not detected at 4σ")
     left, right, cut = _half_maximum(w, profile, inside, peak, noise)
     centre = in_medium(index.centre, index.medium, p.spectrum.medium)
-    value = SPEED_OF_LIGHT_KM_S * (right - left) / centre
-    step = SPEED_OF_LIGHT_KM_S * float(np.median(np.diff(w))) / centre
+    per_angstrom = SPEED_OF_LIGHT_KM_S / centre
+    found = right - left if index.of == "width" else 0.5 * (left + right) - centre
+    error = math.hypot(float(np.median(np.diff(w))), (right - left) * noise / peak)
     quality, note = _line_quality(p, band, sides)
     note = _joined("emission" if sign > 0 else "absorption", "a lower limit: cut by the edge" if cut else "", note)
-    return _measurement(index, (left, right), value, math.hypot(step, value * noise / peak), (quality, note))
+    return _measurement(index, (left, right), per_angstrom * found, per_angstrom * error, (quality, note))
 
 
 def _half_maximum(

@@ -1,8 +1,8 @@
 """How a task file says which measurements speak for or against a class.
 
 Each piece of evidence adds to the log-odds of the class: `yes` when the index lies clearly on the stated side of `at`,
-`no` when it lies clearly on the other, and in between along a logistic step whose width is `soft` and the error of the
-measurement added in quadrature. What cannot be measured adds nothing.
+`no` when it lies clearly on the other, and nothing at the threshold. How clearly follows a logistic step whose width is
+`soft` and the error of the measurement in quadrature: what cannot be measured, or drowns in its error, adds nothing.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Strict(BaseModel):
 class IndexDefinition(Strict):
     """A measurement that a task file defines for itself (the built-in ones are listed by `specvet tasks --indices`)."""
 
-    kind: Literal["line", "ratio", "formula"]
-    """`line`: equivalent width in Å, positive in absorption; `ratio`: mean flux in `band` over mean flux in
-    `reference`; `formula`: arithmetic on other indices."""
+    kind: Literal["line", "width", "ratio", "formula"]
+    """`line`: equivalent width in Å, positive in absorption; `width`: full width at half maximum of that line in km/s;
+    `ratio`: mean flux in `band` over mean flux in `reference`; `formula`: arithmetic on other indices."""
     medium: Literal["air", "vacuum"] = "air"
     """Medium of the wavelengths below."""
     band: Range | None = None
@@ -47,6 +47,8 @@ class IndexDefinition(Strict):
     linearly to the middle of `band` when they lie on both sides of it."""
     formula: str = ""
     """For `formula`: numbers, names of indices, + − * / and brackets, `min(…)`, `max(…)`."""
+    unit: str = ""
+    """Of a `formula`, for people: `Å`, `km/s`; the other kinds have their own."""
     name: str = ""
     """How people write it: `Li I 6708 EW`."""
 
@@ -57,8 +59,8 @@ class IndexDefinition(Strict):
                 raise ValueError("formula: a `formula` index needs one, such as `cah2 + cah3`")
         elif self.band is None or not self.reference:
             raise ValueError(f"band, reference: a `{self.kind}` index needs both")
-        if self.kind == "line" and len(self.reference) != 2:
-            raise ValueError("reference: a `line` index needs two continuum ranges, one on each side")
+        if self.kind in ("line", "width") and len(self.reference) != 2:
+            raise ValueError(f"reference: a `{self.kind}` index needs two continuum ranges, one on each side")
         return self
 
 

@@ -73,7 +73,7 @@ _MEDIUM_WORDS = re.compile(r"(?:in\s+)?(?:air|vac(?:uum)?)", re.IGNORECASE)
 def unit_in_name(name: str) -> str:
     """The unit in `Wave (Angstrom)`, `wave[nm]` or `wavelength_nm`; empty where there is none."""
     brackets: list[str] = re.findall(r"[(\[]\s*([^)\]]*?)\s*[)\]]", name)
-    units = [b for b in brackets if not _MEDIUM_WORDS.fullmatch(b)]  # `wavelength in Angstrom (vacuum)` names the medium
+    units = [b for b in brackets if not _MEDIUM_WORDS.fullmatch(b)]  # `wavelength in Angstrom (vacuum)`
     if units:
         return next((u for u in units if u.lower() in _UNIT_NAMES), units[0])
     tail = re.split(r"[\s_]+", name.strip().strip("\"'"))[-1]

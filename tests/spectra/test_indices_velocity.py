@@ -1,0 +1,48 @@
+"""The velocity of a line: where the middle of its half-maximum crossings lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specvet.spectra import Spectrum
+from specvet.spectra.index_table import BUILTIN_INDICES
+from specvet.spectra.indices import measure
+from specvet.spectra.lines import air_to_vacuum
+
+C = 299_792.458
+
+
+def emission(lines: list[tuple[float, float]], fwhm: float = 1200.0, height: float = 3.0) -> Spectrum:
+    """Gaussians (air Å, velocity km/s) on a flat continuum, in vacuum, without noise."""
+    w = 10 ** np.arange(np.log10(4000.0), np.log10(7000.0), 1e-4)
+    flux = np.ones_like(w)
+    for line, velocity in lines:
+        centre = float(air_to_vacuum(line)) * (1 + velocity / C)
+        flux += height * np.exp(-4 * np.log(2) * ((w - centre) / (centre * fwhm / C)) ** 2)
+    return Spectrum(w, flux, np.full(w.size, 1e4), medium="vacuum")
+
+
+@pytest.mark.parametrize("velocity", [-400.0, 0.0, 250.0])
+def test_the_velocity_of_a_line_is_where_it_was_put(velocity: float) -> None:
+    found = measure(
+        ["ha_velocity", "hb_velocity"], emission([(6562.80, velocity), (4861.35, velocity)]), BUILTIN_INDICES
+    )
+    assert found["ha_velocity"].value == pytest.approx(velocity, abs=5)
+    assert found["hb_velocity"].value == pytest.approx(velocity, abs=5)
+
+
+def test_two_peaks_of_a_disc_have_the_velocity_of_their_middle() -> None:
+    disc = emission([(6562.80, -500.0), (6562.80, 500.0)], fwhm=400.0)
+    assert measure(["ha_velocity"], disc, BUILTIN_INDICES)["ha_velocity"].value == pytest.approx(0.0, abs=10)
+
+
+def test_lines_of_a_galaxy_that_fall_near_the_balmer_lines_disagree_in_velocity() -> None:
+    """[O III] 5007 and [O II] 3727 at z = 0.311 fall beside Hα and Hβ."""
+    z = 0.311
+    galaxy = emission([(5006.84 * (1 + z), 0.0), (3728.8 * (1 + z), 0.0)], fwhm=300.0)
+    found = measure(["ha", "hb", "balmer_shift"], galaxy, BUILTIN_INDICES)
+    assert found["ha"].value is not None
+    assert found["ha"].value < -10
+    assert found["balmer_shift"].value is not None
+    assert found["balmer_shift"].value > 1000
