@@ -20,8 +20,8 @@ def test_every_listed_policy_can_be_made_and_has_its_name() -> None:
     [
         ("line_indices", "did you mean 'line-indices'?"),
         ("Line-Indices", "'line-indices'"),
-        ("gpt", "Known: "),
-        ("", "Known: "),
+        ("gpt", "known are: "),
+        ("", "known are: "),
     ],
 )
 def test_an_unknown_name_lists_the_known_and_the_nearest(name: str, says: str) -> None:

@@ -93,3 +93,15 @@ def test_the_hash_bears_the_last_bits_and_tells_data_apart() -> None:
 def test_velocity_of_a_redshift() -> None:
     assert Redshift(0.001).velocity_km_s == pytest.approx(299.792458)
     assert Redshift().velocity_km_s is None
+
+
+def test_exact_zeros_in_a_row_are_a_filled_gap_where_no_errors_say_so() -> None:
+    w = np.linspace(4000.0, 4100.0, 41)
+    flux = np.full(41, 2.0)
+    flux[10:15] = 0.0  # a gap
+    flux[20:24] = 0.0  # four zeros may happen
+    assert np.flatnonzero(~Spectrum(w, flux).good).tolist() == [10, 11, 12, 13, 14]
+    assert Spectrum(w, flux, ivar=np.ones(41)).good.all()  # errors say that these were measured
+    assert not Spectrum(w, np.zeros(41)).good.any()
+    flux[-5:] = 0.0
+    assert not Spectrum(w, flux).good[-5:].any()

@@ -102,6 +102,7 @@ def test_a_row_says_what_was_decided_and_why(run: Path, tmp_path: Path) -> None:
         "confidence": 0.97,
         "reason": NASTY,
         "p_yes": 0.97,
+        "log_odds": 2.0,
         "evidence": "Hα in emission (Hα EW = -23.1 ± 0.82 Å, 6540-6590 Å)",
         "windows": "6400-6700",
         "n_calls": 1,

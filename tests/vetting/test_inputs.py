@@ -160,3 +160,24 @@ def test_the_shared_manifest_is_a_list_of_every_spectrum_beside_it() -> None:
     assert len(items) > 300
     assert not [i for i in items if i.problem]
     assert all(os.path.isfile(i.file) for i in items)
+
+
+@pytest.mark.parametrize(
+    ("ra", "dec", "expected"),
+    [
+        ("12:30:00", "-45:30:00", (187.5, -45.5)),
+        ("12 30 00.0", "+45 30 36", (187.5, 45.51)),
+        ("12h30m00s", "-00d30m00s", (187.5, -0.5)),
+        ("187.5", "-45.5", (187.5, -45.5)),
+        ("north", "up", (None, None)),
+    ],
+)
+def test_positions_may_be_degrees_or_sexagesimal(
+    tmp_path: Path, ra: str, dec: str, expected: tuple[float | None, float | None]
+) -> None:
+    file = tmp_path / "list.csv"
+    file.write_text(f"path;ra;dec\na.fits;{ra};{dec}\n", encoding="utf-8")
+    inputs = expand_inputs([str(file)])
+    (item,) = list(inputs)
+    assert (item.ra, item.dec) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+    assert len(inputs.notices) == (2 if expected[0] is None else 0)

@@ -117,7 +117,12 @@ def _print_yes(out: Console, run: RunFolder, tasks: list[Task]) -> None:
 
 def _surest(run: RunFolder, task: Task, n: int) -> list[Decision]:
     found = run.decisions(tasks=[task.key], answers=["YES"])
-    return heapq.nlargest(n, found, key=lambda d: (d.verdict.confidence or 0.0, d.verdict.p_yes or 0.0))
+    return heapq.nlargest(n, found, key=lambda d: (d.verdict.confidence or 0.0, _weight(d)))
+
+
+def _weight(d: Decision) -> float:
+    """The evidence added up: parts those that stand at the highest confidence."""
+    return sum(item.log_odds for item in d.verdict.evidence)
 
 
 def shorten(text: str, width: int) -> str:
@@ -138,9 +143,10 @@ def _print_next(out: Console, path: str) -> None:
 def spectrum_name(d: Decision) -> str:
     """The id where there is one, else the file's name; with the row where the file holds several."""
     name = os.path.basename(d.file)
-    if d.id and d.id not in name:
-        return f"{d.id} ({name}{f' row {d.row}' if d.row else ''})"
-    return f"{name}{f' row {d.row}' if d.row else ''}"
+    row = f" row {d.row}" if d.row else ""
+    text = f"{d.id} ({name}{row})" if d.id and d.id not in name else f"{name}{row}"
+    simulated = any("SIMULATED" in w for w in d.warnings) and "SIMULATED" not in text
+    return f"{text} SIMULATED" if simulated else text
 
 
 def _path(run: RunFolder) -> str:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 def tasks(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A task, or a YAML file of your own.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each task.")] = False,
+    indices: Annotated[
+        bool, typer.Option("--indices", help="List the built-in line indices that a task may use.")
+    ] = False,
     template: Annotated[bool, typer.Option("--template", help="Print a task file to start your own from.")] = False,
 ) -> None:
     """List the tasks, or print one in full.
@@ -28,8 +31,16 @@ def tasks(
     if template:
         print(template_text(), end="")
         return
+    if indices:
+        _print_indices(json)
+        return
     with failing(USAGE, TaskError):
         chosen = [load_task(name)] if name else list(builtin_tasks().values())
+        if name:
+            from specvet.policies import POLICIES, policy
+
+            for policy_name in POLICIES:
+                policy(policy_name).check(chosen[0])
     if json:
         for task in chosen:
             print_json(task.model_dump(mode="json"))
@@ -37,6 +48,25 @@ def tasks(
         _print_task(chosen[0])
     else:
         _print_list(chosen)
+
+
+def _print_indices(json: bool) -> None:
+    from specvet.spectra.index_table import BUILTIN_INDICES, described
+
+    rows = [(key, index.name, index.unit, described(index)) for key, index in BUILTIN_INDICES.items()]
+    if json:
+        for key, name, unit, how in rows:
+            print_json({"index": key, "name": name, "unit": unit, "how": how})
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in ("index", "name", "unit", "how (Å in air unless said)"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def _print_list(all_tasks: list[Task]) -> None:

@@ -38,7 +38,9 @@ def vet(
         typer.Argument(metavar="INPUT", help="Files, folders, quoted globs, lists; @FILE is a list for certain."),
     ],
     *,
-    task: Annotated[str, typer.Option("--task", help="Tasks, as in cv,wd; or a YAML file of your own.")],
+    task: Annotated[
+        list[str], typer.Option("--task", help="Tasks, as in cv,wd; all; or a YAML file of your own. May be repeated.")
+    ],
     policy: Annotated[str, typer.Option("--policy", help="Who decides.")] = "line-indices",
     out: Annotated[
         str | None, typer.Option("--out", metavar="RUN", help="Run folder; by default runs/ and the time.")
@@ -125,6 +127,7 @@ def vet(
     budget = Budget()
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
     config |= {"images": images, "limit": limit, **vet_settings(tasks, decider, mode, budget)}  # type: ignore[arg-type]
+    told = len(items.notices)
     if not quiet:
         for notice in items.notices:
             say(notice)
@@ -152,6 +155,9 @@ def vet(
                 stop=stop,
                 total=total,
             )
+        if not quiet:
+            for notice in items.notices[told:]:
+                say(notice)
         counts = run.count()
         code = _exit_code(summary, counts, [t.key for t in tasks], strict)
         if json:

@@ -91,6 +91,11 @@ class Policy(Protocol):
     capabilities: frozenset[Capability]
     """`images`: it looks at pixels, so views must be drawn for it."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what makes it decide as it does (weights, tables); verdicts of one run share it."""
+        ...
+
     def act(self, trajectory: Trajectory) -> Action:
         """The next call or the answer."""
         ...

@@ -8,6 +8,7 @@ YAML file, so that everything it says can be checked and changed there. It is a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from specvet.policies.base import Action, Answered, Call, Capability, Trajectory
 from specvet.policies.checking import check_names
 from specvet.policies.scoring import Score, fulfilled, score
+from specvet.records import text_hash
 from specvet.records.schema import Answer, EvidenceItem, Measurement, Verdict
 from specvet.spectra import Spectrum
 from specvet.spectra.index_table import BUILTIN_INDICES
@@ -38,6 +40,9 @@ at all that could have been."""
 MIN_WINDOW_SEEN = 0.25
 """Share of a key window that must hold data before it is worth a look."""
 
+NO_OPINION = 0.5
+"""Probability of YES where the spectrum does not say: an undecidable look, or too little of it measured."""
+
 WORTH_SAYING = 0.5
 """Log-odds from which on a piece of contrary evidence is named in the reason; all are kept in the verdict."""
 
@@ -50,6 +55,12 @@ class LineIndices:
 
     name = "line-indices"
     capabilities: frozenset[Capability] = frozenset()
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the built-in indices and rivals; a task's own thresholds are in the task's hash."""
+        rivals = (rival.model_dump_json() for rival in builtin_rivals().values())
+        return text_hash("\n".join((*map(repr, BUILTIN_INDICES.values()), *rivals)))
 
     def act(self, trajectory: Trajectory) -> Action:
         """The next window that holds data, or the verdict when all have been seen."""
@@ -191,6 +202,11 @@ def _holds(data: WindowData, index: LineIndex | WidthIndex | RatioIndex) -> bool
     return s.wave_min <= low and high <= s.wave_max
 
 
+def _plain(x: float) -> float | int:
+    """Whole Å as people and models write them."""
+    return int(x) if x.is_integer() else x
+
+
 def _nothing() -> Spectrum:
     return Spectrum(np.empty(0), np.empty(0))
 
@@ -198,19 +214,19 @@ def _nothing() -> Spectrum:
 def _verdict(
     task: Task, result: Score, measured: Mapping[str, Measurement], likelier: tuple[str, Score] | None
 ) -> Verdict:
-    p = min(max(result.p, 1 - CONFIDENCE_LIMIT), CONFIDENCE_LIMIT)
-    confidence = max(p, 1 - p)
+    p = round(min(max(result.p, 1 - CONFIDENCE_LIMIT), CONFIDENCE_LIMIT), 4)
+    confidence = round(max(p, 1 - p), 4)
     said = "; ".join(_phrase(item) for item in result.items[:4])
     for rule in task.undecidable:
         if fulfilled(rule.given, measured) > 0.5:
-            return _unsure(p, f"{rule.says} ({said or 'nothing stands out'})", result)
+            return _unsure(NO_OPINION, f"{rule.says} ({said or 'nothing stands out'})", result)
     if result.measured < (MIN_MEASURED_YES if p >= 0.5 else MIN_MEASURED_NO):
         missing = sorted({m.name for m in measured.values() if m.value is None})[:4]
         why = f"only {100 * result.measured:.0f} % of the evidence could be measured (not {', '.join(missing)})"
-        return _unsure(p, f"{why}; {said}" if said else why, result)
+        return _unsure(NO_OPINION, f"{why}; {said}" if said else why, result)
     if p >= 0.5 and result.missing:
         why = f"{' and '.join(result.missing)} could not be measured, and no YES rests without"
-        return _unsure(p, f"{why}; {said}" if said else why, result)
+        return _unsure(NO_OPINION, f"{why}; {said}" if said else why, result)
     if confidence < task.undecided:
         return _unsure(p, f"the evidence does not decide: {said or 'nothing stands out'}", result)
     if p >= 0.5:
@@ -228,7 +244,9 @@ def _verdict(
 
 
 def _unsure(p: float, reason: str, result: Score) -> Verdict:
-    return Verdict(answer=Answer.UNSURE, confidence=max(p, 1 - p), p_yes=p, reason=reason, evidence=result.items)
+    return Verdict(
+        answer=Answer.UNSURE, confidence=round(max(p, 1 - p), 4), p_yes=p, reason=reason, evidence=result.items
+    )
 
 
 def _reasons(items: tuple[EvidenceItem, ...], sign: int) -> str:
@@ -243,5 +261,7 @@ def _phrase(item: EvidenceItem) -> str:
     if m.value is None:
         return item.says
     digits = 0 if m.unit == "km/s" else 1 if m.unit == "Å" else 2
+    if m.error:  # as many digits as the error has something to say in
+        digits = max(digits, min(4, -math.floor(math.log10(m.error))))
     error = f" ± {m.error:.{digits}f}" if m.error is not None else ""
     return f"{item.says} ({m.name} {m.value:.{digits}f}{error}{' ' + m.unit if m.unit else ''})"

@@ -21,5 +21,5 @@ def policy(name: str) -> Policy:
 
         return LineIndices()
     near = difflib.get_close_matches(name, POLICIES, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UnknownPolicyError(f"there is no policy named {name!r}{hint} Known: {', '.join(POLICIES)}.")
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise UnknownPolicyError(f"there is no policy named {name!r}; {hint}known are: {', '.join(POLICIES)}")

@@ -37,6 +37,8 @@ class Decision(BaseModel):
     """Degrees."""
     z: float | None = None
     """The redshift that the wavelengths were divided by; None for the observed frame."""
+    z_file: float | None = None
+    """The redshift that the file states, applied or not."""
     frame: str = ""
     """Frame and why: `rest frame (z = 0.000123 from header Z)`."""
     pipeline_class: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -62,6 +63,8 @@ class Session(_Part):
     """US dollars, as the service states them; 0 for what runs here."""
     specvet: str = ""
     host_platform: str = ""
+    asked: dict[str, Any] = {}
+    """The config this session was started with: inputs, tasks with their hashes, and what else was set."""
 
 
 class Receipt(_Part):

@@ -118,7 +118,7 @@ class RunFolder(RunReader):
         remove_leftovers(self.path, parts)
         self._pending = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
         self._counts.update(super()._tally())
-        self._session = RunSession(self.path, self._db, self._file, receipt_every_s)
+        self._session = RunSession(self.path, self._db, self._file, receipt_every_s, config)
         for kind_of_event, text in self._session.changes(cwd, self._cwd):
             self.event(kind_of_event, text)
 

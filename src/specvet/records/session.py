@@ -7,26 +7,36 @@ import json
 import platform
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from specvet.records.database import transaction
 from specvet.records.files import write_atomic
 from specvet.records.hashing import text_hash
 from specvet.records.receipt import Inputs, Receipt, Session, versions
-from specvet.records.settings import TASK
+from specvet.records.settings import TASK, plain
 
 
 class RunSession:
     """One process's work on a run: part of the receipt, which is rewritten every `receipt_every_s` and at the end."""
 
-    def __init__(self, folder: Path, db: sqlite3.Connection, file: Path, receipt_every_s: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        db: sqlite3.Connection,
+        file: Path,
+        receipt_every_s: float,
+        asked: Mapping[str, Any],
+    ) -> None:
         self._folder, self._db, self._file = folder, db, file
         self._every_s = receipt_every_s
         self._clock = time.perf_counter()
         here = platform.platform()
-        self._session = Session(started=_now(), specvet=versions().get("specvet", ""), host_platform=here)
+        self._session = Session(
+            started=_now(), specvet=versions().get("specvet", ""), host_platform=here, asked=plain(asked)
+        )
         before = db.execute("SELECT session FROM sessions ORDER BY n DESC LIMIT 1").fetchone()
         self._before = None if before is None else Session.model_validate_json(before[0])
         with transaction(db, file):

@@ -10,7 +10,7 @@ from typing import Any
 from specvet.records.errors import RunMismatchError
 from specvet.records.receipt import versions
 
-DECISIVE = ("policy", "frame_mode", "budget", "tasks")
+DECISIVE = ("policy", "policy_fingerprint", "frame_mode", "budget", "tasks")
 """Keys of a config that can change a verdict. `tasks` counts where it maps a task's key to its hash."""
 
 TASK = "tasks."
@@ -52,5 +52,11 @@ def config_text(kind: str, config: Mapping[str, Any]) -> str:
     """`config.yaml`: the resolved config, with the kind of run and the versions it was made with."""
     import yaml
 
-    plain = json.loads(json.dumps(config, default=str))  # tuples, paths and enums as a person would write them
-    return str(yaml.safe_dump({"kind": kind, **plain, "versions": versions()}, sort_keys=False, allow_unicode=True))
+    text = yaml.safe_dump({"kind": kind, **plain(config), "versions": versions()}, sort_keys=False, allow_unicode=True)
+    return str(text)
+
+
+def plain(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as JSON can hold it: tuples, paths and enums as a person would write them."""
+    written: dict[str, Any] = json.loads(json.dumps(dict(config), default=str))
+    return written

@@ -42,6 +42,8 @@ def remove_leftovers(folder: Path, parts: set[int]) -> None:
     for shard in trajectories.glob("part-*.parquet"):
         if shard not in counted:
             shard.unlink(missing_ok=True)
+    for stale in (folder / "tasks").glob(TEMPORARY):
+        stale.unlink(missing_ok=True)
     for stale in (folder / "images").glob(f"??/{TEMPORARY}"):
         stale.unlink(missing_ok=True)
 

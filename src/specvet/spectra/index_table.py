@@ -91,3 +91,16 @@ _FORMULAS = (
 
 BUILTIN_INDICES: dict[str, Index] = {index.key: index for index in (*_LINES, *_WIDTHS, *_RATIOS, *_FORMULAS)}
 """Every built-in index by its key, as task files name it."""
+
+
+def described(index: Index) -> str:
+    """How an index is measured, in a line."""
+    if isinstance(index, FormulaIndex):
+        return index.formula
+    if isinstance(index, WidthIndex):
+        return f"{index.of} at half maximum of {index.line.key}, around {index.centre:g}"
+    sides = index.sides if isinstance(index, LineIndex) else index.reference
+    where = ", ".join(f"{low:g}-{high:g}" for low, high in sides)
+    kind = "width against" if isinstance(index, LineIndex) else "over"
+    medium = " (vacuum)" if index.medium == "vacuum" else ""
+    return f"{index.band[0]:g}-{index.band[1]:g} {kind} {where}{medium}"

@@ -22,6 +22,20 @@ FloatArray = NDArray[np.float64]
 SPEED_OF_LIGHT_KM_S = 299_792.458
 
 
+ZERO_RUN = 5
+"""Exact zeros in a row that noise does not make."""
+
+
+def zero_runs(flux: FloatArray) -> NDArray[np.bool_]:
+    """Pixels that belong to at least `ZERO_RUN` exact zeros in a row, shape (n_pix,)."""
+    zero = np.concatenate([[False], flux == 0.0, [False]])
+    starts, ends = np.flatnonzero(zero[1:] & ~zero[:-1]), np.flatnonzero(~zero[1:] & zero[:-1])
+    inside = np.zeros(flux.size, dtype=bool)
+    for start, end in zip(starts, ends, strict=True):
+        inside[start:end] = end - start >= ZERO_RUN
+    return inside
+
+
 @dataclass(frozen=True, slots=True)
 class Join:
     """Where two arms of a spectrograph meet: the classic place of features that are not there."""
@@ -135,11 +149,14 @@ class Spectrum:
 
     @property
     def good(self) -> NDArray[np.bool_]:
-        """Pixels to be trusted: finite flux and, where errors exist, 0 < ivar < ∞. Mask bits do not count."""
+        """Pixels to be trusted: finite flux and, where errors exist, 0 < ivar < ∞. Mask bits do not count.
+
+        Without errors, `ZERO_RUN` or more exact zeros in a row are a gap that was filled up, not a measurement.
+        """
         good = np.isfinite(self.flux)
         if self.ivar is not None:
-            good &= np.isfinite(self.ivar) & (self.ivar > 0)
-        return good
+            return good & np.isfinite(self.ivar) & (self.ivar > 0)
+        return good & ~zero_runs(self.flux)
 
     @property
     def sigma(self) -> FloatArray | None:

@@ -45,6 +45,8 @@ def builtin_tasks() -> dict[str, Task]:
 def resolve_tasks(names: str | Path | Task | Iterable[str | Path | Task]) -> list[Task]:
     """The tasks named in `"cv,wd"`, or in a list of names, paths and tasks: each once, in the order given.
 
+    `all` stands for every built-in one.
+
     Raises TaskError when nothing is named, or when two tasks share a key but not their contents.
     """
     chosen: dict[str, tuple[Task, str]] = {}
@@ -132,7 +134,8 @@ def _items(names: str | Path | Task | Iterable[str | Path | Task]) -> list[str |
     items: list[str | Path | Task] = []
     for item in names:
         if isinstance(item, str) and not Path(item).is_file():
-            items += [part.strip() for part in item.split(",") if part.strip()]
+            for part in filter(None, (part.strip() for part in item.split(","))):
+                items += list(_builtin().values()) if part.casefold() == "all" else [part]
         else:
             items.append(item)
     return items

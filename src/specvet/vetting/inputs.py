@@ -106,6 +106,7 @@ class Inputs:
         if isinstance(table, ListTable):
             reader = RowReader(table.path, table.columns, self._root, self._path_column, self._z_column)
             self.notices += reader.notices
+            reader.notices = self.notices  # so that what it notices in later rows is told too
             return _List(table, reader)
         if isinstance(table, Unrecognised) and (forced or (alone and not _reads_as_spectrum(path))):
             raise InputError(table.message)

@@ -117,12 +117,27 @@ class RowReader:
             file,
             row=row,
             id=self._value(values, self._id) or None,
-            ra=_degrees(self._value(values, self._ra)),
-            dec=_degrees(self._value(values, self._dec)),
+            ra=self._position(values, self._ra, hours=True),
+            dec=self._position(values, self._dec, hours=False),
             z=z,
             problem=f"{self.path} {where}: {problem}" if problem else "",
             ids=tuple((name, values[self._survey_columns[name]]) for name in survey.ids) if survey else (),
         )
+
+    def _position(self, values: Sequence[str], index: int | None, *, hours: bool) -> float | None:
+        """Degrees; what is written but cannot be understood is left out with a notice."""
+        text = self._value(values, index)
+        degrees = _degrees(text, hours)
+        if text and degrees is None:
+            column = "ra" if hours else "dec"
+            self._notice(f"{self.path}: {column} {text!r} is no position (degrees, or sexagesimal); left out")
+        return degrees
+
+    def _notice(self, text: str) -> None:
+        """Say a thing once; a long list may have it in every row."""
+        kind = text.split("'", maxsplit=1)[0]
+        if not any(notice.startswith(kind) for notice in self.notices):
+            self.notices.append(text)
 
     def problem(self, where: str, what: str, id: str = "") -> Item:
         """The item of a row that cannot be used; its `file` is the place in the list, so that no two are one."""
@@ -224,11 +239,20 @@ def _redshift(text: str) -> float | None:
     return z
 
 
-def _degrees(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
+_SEXAGESIMAL = re.compile(r"\s*([+-]?)(\d{1,3})[:\shd°]+(\d{1,2})[:\sm'′]+(\d{1,2}(?:\.\d*)?)\s*(?:s|\"|″)?\s*")
+
+
+def _degrees(text: str, hours: bool) -> float | None:
+    """Degrees from a number in degrees, or from sexagesimal text (right ascension in hours)."""
+    if found := _SEXAGESIMAL.fullmatch(text):
+        sign, whole, minutes, seconds = found.groups()
+        value = (int(whole) + int(minutes) / 60 + float(seconds) / 3600) * (15 if hours else 1)
+        value = -value if sign == "-" else value
+    else:
+        try:
+            value = float(text)
+        except ValueError:
+            return None
     return value if math.isfinite(value) and abs(value) <= 360 else None
 
 

@@ -62,6 +62,7 @@ def description(item: Item, spectrum: Spectrum, frame: Frame) -> dict[str, Any]:
         "ra": _finite(spectrum.ra if item.ra is None else item.ra),
         "dec": _finite(spectrum.dec if item.dec is None else item.dec),
         "z": frame.z if frame.name == "rest" else None,
+        "z_file": _finite(spectrum.redshift.value),
         "frame": frame.text,
         "pipeline_class": " ".join(c for c in (spectrum.pipeline_class, spectrum.pipeline_subclass) if c),
     }

@@ -79,6 +79,7 @@ def vet_settings(tasks: Iterable[Task], policy: Policy, frame_mode: FrameMode, b
     """What can change a verdict, as `RunFolder.open` (in its config) and `RunFolder.settle` take it."""
     return {
         "policy": policy.name,
+        "policy_fingerprint": getattr(policy, "fingerprint", ""),
         "frame_mode": frame_mode,
         "budget": asdict(budget),
         "tasks": {task.key: task_hash(task) for task in tasks},

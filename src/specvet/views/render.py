@@ -82,8 +82,10 @@ class RenderPool:
             worker.kill()  # pipes stay: a thread may be waiting at one, and is woken by its end
         self._idle.put(None)
 
-    def png(self, view: View) -> bytes:
+    def png(self, view: View, deadline_s: float | None = None) -> bytes:
         """The figure of `view`, drawn by a worker and kept in the view; at once where it is drawn already.
+
+        `deadline_s` replaces the pool's own, in seconds.
 
         Raises:
             ValueError: the view cannot be drawn (fewer than 2 points); the message is that of `draw`.
@@ -94,7 +96,7 @@ class RenderPool:
             return view.png
         worker = self._take()
         try:
-            answer = worker.ask(view, self._deadline_s)
+            answer = worker.ask(view, self._deadline_s if deadline_s is None else deadline_s)
         except BaseException as error:
             # Stuck, dead, or interrupted half-way through an answer: it cannot be trusted with the next question.
             self._discard(worker)
