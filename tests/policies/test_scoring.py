@@ -49,10 +49,11 @@ def test_quality_multiplies() -> None:
     assert score([e()], 0.0, {"x": m(100.0, quality=0.0)}, {}).items == ()
 
 
-def test_conditions_multiply_and_what_was_not_measured_counts_half() -> None:
+def test_the_weakest_condition_counts_and_what_was_not_measured_is_half() -> None:
     assert fulfilled([], {}) == 1.0
     assert fulfilled([c("a")], {"a": m(1.0)}) == pytest.approx(logistic(1.7))
     assert fulfilled([c("a"), c("b")], {"a": m(1e9), "b": m(0.0)}) == pytest.approx(0.5)
+    assert fulfilled([c("a")] * 9 + [c("b")], {"a": m(1.0), "b": m(-1.0)}) == pytest.approx(logistic(-1.7))
     assert fulfilled([c("a")], {}) == 0.5
     assert fulfilled([c("a")], {"a": m(None)}) == 0.5
 

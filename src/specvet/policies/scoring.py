@@ -8,7 +8,7 @@ worth nothing, and one in a gap, an arm join or a telluric band counts by its qu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from specvet.records.schema import EvidenceItem, Measurement
@@ -88,10 +88,14 @@ def leaning(side: float, yes: float, no: float) -> float:
     return yes * (2.0 * side - 1.0) if side >= 0.5 else no * (1.0 - 2.0 * side)
 
 
-def fulfilled(conditions: Iterable[Condition], measured: Mapping[str, Measurement]) -> float:
-    """0-1: how far all conditions hold; one that could not be measured counts as half."""
-    product = 1.0
-    for c in conditions:
-        m = measured.get(c.index)
-        product *= 0.5 if m is None or m.value is None else step(m, c.side, c.at, c.soft)
-    return product
+def fulfilled(conditions: Sequence[Condition], measured: Mapping[str, Measurement]) -> float:
+    """0-1: how far the weakest condition holds; one that could not be measured counts as half.
+
+    The weakest and not the product: ten conditions that each hold well must not add up to a doubt.
+    """
+    found = (measured.get(c.index) for c in conditions)
+    steps = (
+        0.5 if m is None or m.value is None else step(m, c.side, c.at, c.soft)
+        for c, m in zip(conditions, found, strict=True)
+    )
+    return min(steps, default=1.0)
