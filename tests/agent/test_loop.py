@@ -60,8 +60,16 @@ class Scripted:
     def check(self, task: Task) -> None: ...
 
 
-def run(acts: Any, s: Spectrum | None = None, t: Task | None = None, images: bool = False, **more: Any) -> Any:
-    record = run_agent(QUESTION, t or task(), ZoomTool(s or spectrum()), Scripted(acts, images), **more)
+def run(
+    acts: Any,
+    s: Spectrum | None = None,
+    t: Task | None = None,
+    images: bool = False,
+    deadline_s: float = 30.0,
+    **more: Any,
+) -> Any:
+    tool = ZoomTool(s or spectrum(), deadline_s=deadline_s)
+    record = run_agent(QUESTION, t or task(), tool, Scripted(acts, images), **more)
     assert TrajectoryRecord.model_validate_json(record.model_dump_json()) == record  # all of it can be kept
     return record
 
@@ -280,8 +288,8 @@ def draw_nothing(view: View) -> bytes:
 
 
 def test_a_drawing_that_takes_too_long_is_an_observation_and_the_loop_goes_on() -> None:
-    with RenderPool(deadline_s=0.3, draw=draw_zooms_never) as pool:
-        record = run([LOOK, YES], images=True, pool=pool)
+    with RenderPool(deadline_s=60.0, draw=draw_zooms_never) as pool:
+        record = run([LOOK, YES], images=True, pool=pool, deadline_s=0.3)  # the tool's own deadline counts
     assert record.stop is StopReason.ANSWERED
     seen = record.turns[0].observation
     assert (seen.kind, seen.window, seen.view_hash) == ("deadline", None, None)

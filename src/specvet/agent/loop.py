@@ -59,11 +59,11 @@ def run_agent(
 ) -> TrajectoryRecord:
     """Let `policy` answer `question` about the tool's spectrum.
 
-    Views are drawn in `pool` (off this thread, with the pool's deadline) when the policy looks at images or
+    Views are drawn in `pool` (off this thread, with the tool's deadline) when the policy looks at images or
     `keep_image` is given; else they stay undrawn and only their hashes are kept. What `keep_image` raises is raised.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
-    stage = _Stage(policy, pool, keep_image)
+    stage = _Stage(policy, pool, keep_image, tool.deadline_s)
     seen = tool.opening()
     verdict, stop = _no_data(task, seen), StopReason.NOT_ASKED
     opening = stage.shown(seen)
@@ -156,9 +156,9 @@ def _failed(reason: str) -> Verdict:
 class _Stage:
     """Draws views for those who look at them, and remembers which picture was kept under which hash."""
 
-    def __init__(self, policy: Policy, pool: RenderPool | None, keep: KeepImage | None) -> None:
+    def __init__(self, policy: Policy, pool: RenderPool | None, keep: KeepImage | None, deadline_s: float) -> None:
         self._draw = "images" in policy.capabilities or keep is not None
-        self._pool, self._keep = pool, keep
+        self._pool, self._keep, self._deadline_s = pool, keep, deadline_s
         self._kept: dict[str, str] = {}
 
     def shown(self, observation: Observation) -> Observation:
@@ -166,7 +166,7 @@ class _Stage:
         if view is None or not self._draw:
             return observation
         try:
-            png = self._pool.png(view) if self._pool else view.png
+            png = self._pool.png(view, self._deadline_s) if self._pool else view.png
         except RenderTimeout:
             return Observation("deadline", "Drawing took too long and was stopped; ask for another range.")
         except (RenderError, ValueError) as e:

@@ -106,7 +106,7 @@ class LineIndices:
 
 def _call(window: KeyWindow) -> Call:
     """The look at a key window."""
-    arguments = {"wavelength_range": list(window.range), "label": window.name}
+    arguments = {"wavelength_range": [_plain(x) for x in window.range], "label": window.name}
     return Call(TOOL_NAME, arguments, text=f"Look at {window.name}: {window.why}")
 
 
