@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from specvet.vetting.inputs import InputError, expand_inputs
@@ -181,3 +183,12 @@ def test_positions_may_be_degrees_or_sexagesimal(
     (item,) = list(inputs)
     assert (item.ra, item.dec) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
     assert len(inputs.notices) == (2 if expected[0] is None else 0)
+
+
+def test_ids_that_a_float_column_damaged_are_told_and_whole_numbers_are_whole(tmp_path: Path) -> None:
+    file = tmp_path / "list.parquet"
+    pq.write_table(pa.table({"path": ["a.fits", "b.fits"], "objid": [1.2376564951151e18, 42.0]}), file)
+    inputs = expand_inputs([str(file)])
+    assert [item.id for item in inputs] == ["1.2376564951151e+18", "42"]
+    assert len(inputs.notices) == 1
+    assert "lost digits" in inputs.notices[0]

@@ -113,10 +113,15 @@ class RowReader:
         except RowError as e:
             return self.problem(where, str(e), self._value(values, self._id))
         survey = self._survey
+        id = self._value(values, self._id)
+        if re.fullmatch(r"\d(\.\d+)?e\+\d+", id):
+            self._notice(
+                f"{self.path}: ids such as {id!r} are floating-point numbers and have lost digits; save as text"
+            )
         return Item(
             file,
             row=row,
-            id=self._value(values, self._id) or None,
+            id=id or None,
             ra=self._position(values, self._ra, hours=True),
             dec=self._position(values, self._dec, hours=False),
             z=z,

@@ -338,4 +338,6 @@ def _as_text(value: object) -> str:
         return ""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape").strip().strip("\0")
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))  # a whole number that the column's type made a float
     return str(value).strip()
