@@ -299,7 +299,8 @@ def test_a_file_is_known_under_its_names_below_the_first_working_folder(tmp_path
     monkeypatch.chdir(second)
     with RunFolder.open(tmp_path / "run") as run:
         assert (str(first / "data" / "a.fits"), 0, "cv") in run.done()
-        assert ("data/a.fits", 0, "cv") in run.done()
+        assert ("../first/data/a.fits", 0, "cv") in run.done()
+        assert ("data/a.fits", 0, "cv") not in run.done()  # another file, though it is called the same from here
         assert (str(second / "data" / "a.fits"), 0, "cv") not in run.done()
         assert any(e.kind == "folder" and str(second) in e.text for e in run.events())
 
@@ -342,3 +343,34 @@ def test_a_decision_that_is_no_text_is_refused_whole(tmp_path):
         with pytest.raises(ValueError, match="surrogates"):
             run.record_many([decision("a"), Decision(**{**decision("b").model_dump(), "id": "\ud800"})])
         assert rows(run) == []
+
+
+def test_a_run_whose_database_is_gone_is_refused_and_its_trajectories_stay(tmp_path):
+    with RunFolder.open(tmp_path / "run") as run:
+        run.record(decision())
+    shards = sorted((tmp_path / "run" / "trajectories").iterdir())
+    assert shards
+    for content in (None, b""):
+        (tmp_path / "run" / "run.db").unlink(missing_ok=True)
+        if content is not None:
+            (tmp_path / "run" / "run.db").write_bytes(content)
+        with pytest.raises(RunError, match=r"no run\.db"):
+            RunFolder.open(tmp_path / "run")
+    assert sorted((tmp_path / "run" / "trajectories").iterdir()) == shards
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "garbage"])
+def test_verdicts_do_not_hang_on_a_damaged_shard(tmp_path, damage):
+    with RunFolder.open(tmp_path / "run") as run:
+        run.record(decision())
+    (shard,) = (tmp_path / "run" / "trajectories").glob("part-*.parquet")
+    if damage == "gone":
+        shard.unlink()
+    else:
+        shard.write_bytes(shard.read_bytes()[:200] if damage == "cut" else b"no parquet at all")
+    reader = RunFolder.read(tmp_path / "run")
+    with pytest.warns(UserWarning, match=r"part-00000\.parquet: cannot be read"):
+        (found,) = reader.decisions(with_trajectories=True)
+    assert found.verdict == decision().verdict
+    assert found.trajectory is None
+    reader.close()

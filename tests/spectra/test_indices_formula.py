@@ -216,3 +216,15 @@ def test_any_text_is_a_formula_or_a_value_error(text: str) -> None:
         return
     m = measure(["f"], EMPTY, {"f": FormulaIndex("f", "f", text)}, known(**dict.fromkeys(names, 2.0)))["f"]
     assert m.value is None or math.isfinite(m.value)
+
+
+def test_the_error_of_a_minimum_feels_each_part_both_ways() -> None:
+    """min(−8.40 ± 9, −8.36 ± 8, 3 ± 7): moved upwards alone, the parts would seem to matter by 0.04."""
+    known = {
+        n: Measurement(index=n, name=n, value=v, error=e)
+        for n, v, e in (("a", -8.4, 9.0), ("b", -8.36, 8.0), ("c", 3, 7))
+    }
+    index = FormulaIndex("low", "low", "min(a, b, c)", "Å")
+    found = measure(["low"], Spectrum(np.empty(0), np.empty(0)), {"low": index}, known=known)["low"]
+    assert found.value == pytest.approx(-8.4)
+    assert found.error == pytest.approx(np.hypot(9.0, 7.96), rel=1e-3)

@@ -225,3 +225,33 @@ def test_the_callers_hdulist_is_left_as_it_was():
 def test_importing_the_room_does_not_import_astropy():
     code = "import sys, specvet.spectra; sys.exit('astropy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_table_that_claims_a_billion_columns_is_refused_at_once() -> None:
+    """astropy would build them all: 69 kB of file, all of the memory."""
+    good = make.desi([1])
+    bad = good.replace(b"TFIELDS =                    5", b"TFIELDS =            999999999", 1)
+    assert bad != good
+    with pytest.raises(SpectrumReadError, match="999999999 columns, FITS allows 999"):
+        read(bad)
+
+
+def test_integer_nulls_are_no_flux_and_complex_flux_is_refused() -> None:
+    columns = [fits.Column("wavelength", "D", array=np.linspace(4000.0, 5000.0, 60))]
+    flux = np.arange(60, dtype=np.int32)
+    flux[7] = -2147483648
+    hdu = fits.BinTableHDU.from_columns([*columns, fits.Column("flux", "J", array=flux, null=-2147483648)])
+    (spectrum,) = read(make.as_bytes(fits.PrimaryHDU(), hdu))
+    assert np.flatnonzero(~np.isfinite(spectrum.flux)).tolist() == [7]
+    hdu = fits.BinTableHDU.from_columns([*columns, fits.Column("flux", "M", array=flux + 1j)])
+    with pytest.raises(SpectrumReadError, match="complex"):
+        read(make.as_bytes(fits.PrimaryHDU(), hdu))
+
+
+@pytest.mark.parametrize("loglam", [np.linspace(8.2, 9.1, 60), np.linspace(0.38, 0.92, 60)])
+def test_a_logarithm_that_is_no_log10_of_angstrom_is_refused(loglam: np.ndarray) -> None:
+    columns = [
+        fits.Column(n, "D", array=a) for n, a in (("loglam", loglam), ("flux", np.ones(60)), ("ivar", np.ones(60)))
+    ]
+    with pytest.raises(SpectrumReadError, match="no log10 of Å"):
+        read(make.as_bytes(fits.PrimaryHDU(), fits.BinTableHDU.from_columns(columns)))

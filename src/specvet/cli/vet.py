@@ -137,7 +137,7 @@ def vet(
 
     with (
         failing(CANNOT_WRITE, OSError, RunError),
-        failing(USAGE, RunMismatchError),
+        failing(USAGE, RunMismatchError, InputError),
         RunFolder.open(folder, kind="vet", config=config) as run,
     ):
         if retry_errors:

@@ -25,7 +25,7 @@ from specvet.records.decision import Decision
 from specvet.records.errors import DiskFullError, DuplicateDecisionError, RunError, naming_a_full_disk
 from specvet.records.files import write_atomic
 from specvet.records.lock import FolderLock
-from specvet.records.run_reader import COLUMNS, RunReader
+from specvet.records.run_reader import COLUMNS, RunReader, elsewhere
 from specvet.records.schema import Answer
 from specvet.records.session import RunSession
 from specvet.records.settings import config_text, decisive, settle
@@ -108,6 +108,7 @@ class RunFolder(RunReader):
         elif stored != kind:
             raise RunError(f"{self.path}: this is a run of kind {stored!r}, not {kind!r}; give another --out")
         self._cwd = self._meta("cwd") or ""
+        self._elsewhere = elsewhere(self._cwd)
         self.settle(decisive(config))
         with naming_a_full_disk(self.path):
             for name in ("trajectories", "images", "tasks"):

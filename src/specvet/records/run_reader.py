@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,6 +33,18 @@ class Event(NamedTuple):
     text: str
 
 
+def elsewhere(first: str) -> str:
+    """The working folder, where it is another than the run's first, and that one still exists.
+
+    Relative paths then start here and not there. Where the first is gone, the run and its files were moved together.
+    """
+    try:
+        here = os.getcwd()
+        return here if first and os.path.isdir(first) and not os.path.samefile(first, here) else ""
+    except OSError:
+        return ""
+
+
 class RunReader:
     """The reading half of a `RunFolder`."""
 
@@ -40,6 +53,7 @@ class RunReader:
         self.images = ImageStore(path / "images")
         self._db = db
         self._cwd = self._meta("cwd") or ""
+        self._elsewhere = elsewhere(self._cwd)
 
     @property
     def kind(self) -> str:
@@ -58,6 +72,8 @@ class RunReader:
         if not file:
             return ""
         path = os.path.normpath(file)
+        if self._elsewhere and not os.path.isabs(path):
+            path = os.path.normpath(os.path.join(self._elsewhere, path))
         below = self._cwd.rstrip(os.sep) + os.sep
         return path[len(below) :] if self._cwd and path.startswith(below) else path
 
@@ -97,7 +113,7 @@ class RunReader:
                 text = waiting_text
                 if with_trajectories and shard is not None:
                     if shard != part:
-                        part, moved = shard, shards.read_shard(self._shard(shard))
+                        part, moved = shard, self._readable(shard)
                     text = next((t for number, t in moved if number == n), None)
                 yield _decision(rest, text, file=key if file is None else file, row=row, task=task, id=id)
             last = page[-1][0]
@@ -130,6 +146,13 @@ class RunReader:
     def receipt(self) -> Receipt:
         """What makes the run checkable, as of now; reads the whole table of decisions."""
         return make_receipt(self._db)
+
+    def _readable(self, part: int) -> Iterator[tuple[int, str]]:
+        """What a shard holds, as far as it can be read; verdicts stand in `run.db` and do not hang on it."""
+        try:
+            yield from shards.read_shard(self._shard(part))
+        except (OSError, ValueError, KeyError) as e:  # pyarrow's errors are ValueErrors
+            warnings.warn(f"{self._shard(part)}: cannot be read ({e}); its trajectories are left out", stacklevel=2)
 
     def _shard(self, part: int) -> Path:
         return shards.shard_path(self.path / "trajectories", part)

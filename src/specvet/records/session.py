@@ -56,7 +56,7 @@ class RunSession:
         if cwd != first_cwd:
             yield (
                 "folder",
-                f"working folder {first_cwd} at first, {cwd} now; relative paths are taken for the same files",
+                f"working folder {first_cwd} at first, {cwd} now; relative paths start where one is now",
             )
 
     def decided(self, n: int) -> None:

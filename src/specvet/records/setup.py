@@ -20,6 +20,8 @@ def claim_folder(folder: Path) -> FolderLock:
             # The lock is the first thing a run writes: a folder with it was ours, however early it was left.
             if not (folder / "run.lock").exists() and not (folder / "run.db").exists():
                 _refuse_strangers(folder)
+            if any((folder / "trajectories").glob("part-*.parquet")) and not _has_content(folder / "run.db"):
+                raise RunError(f"{folder}: holds trajectories but no run.db; put it back, or give another --out")
             return FolderLock(folder)
     except PermissionError as e:
         raise RunError(f"{folder}: may not be written ({e.strerror}); give another --out") from e
@@ -29,6 +31,10 @@ def claim_folder(folder: Path) -> FolderLock:
         if e.errno is not None and "read-only" in (e.strerror or "").lower():
             raise RunError(f"{folder}: lies on a read-only file system; give another --out") from e
         raise
+
+
+def _has_content(file: Path) -> bool:
+    return file.is_file() and file.stat().st_size > 0
 
 
 def remove_leftovers(folder: Path, parts: set[int]) -> None:

@@ -244,9 +244,13 @@ def _formula(index: FormulaIndex, parts: Mapping[str, Measurement]) -> Measureme
         values[name] = part.value
     try:
         value = formula_value(index.formula, values)
-        # Each part is moved by its own error; parts are taken to be independent.
-        moved = [{**values, n: values[n] + p.error} for n, p in parts.items() if p.error]
-        errors = [formula_value(index.formula, m) - value for m in moved]
+        # Each part is moved by its own error, both ways, since `min` and `max` may only feel one; parts are taken to
+        # be independent.
+        errors = [
+            max(abs(formula_value(index.formula, {**values, n: values[n] + e}) - value) for e in (p.error, -p.error))
+            for n, p in parts.items()
+            if p.error
+        ]
     except ZeroDivisionError:
         return _not_measurable(index, None, "division by zero")
     quality = min((p.quality for p in parts.values()), default=1.0)

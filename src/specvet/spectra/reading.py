@@ -15,6 +15,8 @@ from specvet.spectra.readers.npz import read_npz
 from specvet.spectra.readers.text import read_text
 from specvet.spectra.spectrum import Spectrum
 
+MAX_TABLE_FIELDS = 999
+
 SIMULATED = "SIMULATED spectrum"
 """The warning on a file that says it is no observation: SIMULATE = T in a primary header, `# SIMULATED` in a text."""
 
@@ -51,8 +53,10 @@ def read(source: str | os.PathLike[str] | bytes | IO[bytes] | Any, *, name: str 
             return _read_hdulist(source, name)
         with opened(source, name) as plain:
             return _dispatch(plain)
-    except SpectrumReadError:
-        raise
+    except SpectrumReadError as error:
+        if error.file:
+            raise
+        raise SpectrumReadError(file, error.problem) from error
     except Exception as error:
         # The promise above: damaged files make astropy, numpy and zlib raise almost anything.
         problem = f"cannot be read ({type(error).__name__}: {error}); the file is probably damaged"
@@ -88,6 +92,7 @@ def _dispatch(plain: Opened) -> list[Spectrum]:
 def _open_fits(plain: Opened) -> list[Spectrum]:
     from astropy.io import fits as astropy_fits
 
+    _refuse_absurd_tables(plain)
     with quiet_astropy() as heard:
         try:
             hdus = astropy_fits.open(plain.stream, memmap=False, ignore_missing_simple=False)
@@ -96,6 +101,19 @@ def _open_fits(plain: Opened) -> list[Spectrum]:
             raise SpectrumReadError(plain.file, problem) from None
         with hdus:
             return _fits(FitsInput(hdus, plain.file, plain.size, plain.path, plain.stream), heard)
+
+
+def _refuse_absurd_tables(plain: Opened) -> None:
+    """A damaged TFIELDS makes astropy build that many columns; the FITS standard (4.0, 7.3.1) allows 999."""
+    start = plain.stream.tell()
+    plain.stream.seek(0)
+    tail = b""
+    while block := plain.stream.read(2**22):
+        for found in re.finditer(rb"TFIELDS *= *(\d+)", tail + block):
+            if int(found[1]) > MAX_TABLE_FIELDS:
+                raise SpectrumReadError(plain.file, f"a table claims {int(found[1])} columns, FITS allows 999; damaged")
+        tail = block[-80:]
+    plain.stream.seek(start)
 
 
 def _fits(fits: FitsInput, heard: list[Any]) -> list[Spectrum]:

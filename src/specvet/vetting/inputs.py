@@ -16,12 +16,19 @@ from __future__ import annotations
 import glob
 import os
 import stat
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from specvet.vetting.inputs_columns import InputError, RowReader
 from specvet.vetting.inputs_tables import ListTable, Unrecognised, open_list
 from specvet.vetting.items import Item
+
+
+def one_line(error: Exception) -> str:
+    """An exception's words on one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
 
 __all__ = ["InputError", "Inputs", "expand_inputs"]
 
@@ -154,11 +161,21 @@ class _List:
     reader: RowReader
 
     def __iter__(self) -> Iterator[Item]:
-        for where, values in self.table.rows(self.reader.needed):
-            yield self.reader.problem(where, values) if isinstance(values, str) else self.reader.item(where, values)
+        n = 0
+        try:
+            for where, values in self.table.rows(self.reader.needed):
+                yield self.reader.problem(where, values) if isinstance(values, str) else self.reader.item(where, values)
+                n += 1
+        except (EOFError, OSError, ValueError, TypeError, zlib.error) as e:  # truncated, or a page that was overwritten
+            raise InputError(
+                f"{self.table.path}: damaged after row {n:,} ({one_line(e)}); save the list again"
+            ) from None
 
     def count(self) -> int | None:
-        return self.table.count()
+        try:
+            return self.table.count()
+        except (EOFError, OSError, ValueError, TypeError, zlib.error):  # told when its rows are asked for
+            return None
 
 
 def file_item(path: str) -> Item:
@@ -194,7 +211,11 @@ def _walk(folder: str, seen: set[tuple[int, int]], notices: list[str]) -> Iterat
     for entry in found:
         if entry.name.startswith("."):
             continue
-        if entry.is_dir():
+        try:
+            is_folder = entry.is_dir()
+        except OSError:  # a link to itself, or into a folder that may not be read
+            is_folder = False
+        if is_folder:
             yield from _walk(entry.path, seen, notices)
         else:
             yield file_item(entry.path)

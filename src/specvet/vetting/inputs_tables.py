@@ -161,7 +161,8 @@ def _text_rows(
         for line in lines():
             yield f"line {line_number}", [line.strip() for _ in needed]
         return
-    reader = csv.reader(lines(), delimiter=delimiter, skipinitialspace=True)
+    # strict: a quotation mark that is never closed would swallow the rest of the list without a word.
+    reader = csv.reader(lines(), delimiter=delimiter, skipinitialspace=True, strict=True)
     while True:
         try:
             values = next(reader)
@@ -281,7 +282,9 @@ def _fits(path: str, path_column: str | None) -> ListTable | Unrecognised | None
                             return None
                         continue
                     names = tuple(hdu.columns.names)
-                    if any(SPECTRAL.fullmatch(name) for name in names):
+                    if any(SPECTRAL.fullmatch(name) for name in names) and not (
+                        where_spectra_are(names, path_column) is not None and _is_no_spectrum(path)
+                    ):
                         return None
                     tables.append((i, names, int(hdu.header["NAXIS2"])))
     except Exception:  # a damaged file: its reader says why
@@ -290,6 +293,17 @@ def _fits(path: str, path_column: str | None) -> ListTable | Unrecognised | None
         if where_spectra_are(names, path_column) is not None:
             return ListTable(path, names, partial(_fits_rows, path, i, names), partial(int, n))
     return Unrecognised(no_columns_message(path, tables[0][1], path_column)) if tables else None
+
+
+def _is_no_spectrum(path: str) -> bool:
+    """Whether a table with columns such as FLUX_G beside survey ids is no spectrum itself."""
+    from specvet.spectra import SpectrumReadError, read
+
+    try:
+        read(path)
+    except SpectrumReadError:
+        return True
+    return False
 
 
 def _fits_rows(path: str, hdu: int, names: tuple[str, ...], needed: Sequence[int]) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-_CARD = re.compile(rb"(TTYPE|TFORM|TUNIT|TZERO|TSCAL)(\d+) *= *(?:'((?:[^']|'')*)'|([^/ ]+))")
+_CARD = re.compile(rb"(TTYPE|TFORM|TUNIT|TZERO|TSCAL|TNULL)(\d+) *= *(?:'((?:[^']|'')*)'|([^/ ]+))")
 _AXES = re.compile(rb"(NAXIS1|NAXIS2|TFIELDS) *= *(\d+)")
 _NUMBERS = {"B": "u1", "I": ">i2", "J": ">i4", "K": ">i8", "E": ">f4", "D": ">f8"}
 _OTHER_BYTES = {"L": 1, "C": 8, "M": 16, "P": 8, "Q": 16}
@@ -100,6 +100,11 @@ class DirectTable:
             raise ValueError(f"TFORM{n} = {form}")
         values = self._array(_NUMBERS[code], repeat, offset)
         values = values.astype(values.dtype.newbyteorder("="))
+        null = self._stated.get(("TNULL", n), "")
+        if values.dtype.kind in "iu" and null:
+            missing = values == int(null)
+            if missing.any():  # an integer column has no other way to say so
+                return np.where(missing, np.nan, self._scaled(values, n).astype(np.float64))
         return self._scaled(values, n)
 
     def _array(self, kind: str, repeat: int, offset: int) -> NDArray[Any]:

@@ -15,7 +15,9 @@ Bits = NDArray[np.int64]
 
 
 def as_float(values: ArrayLike) -> FloatArray:
-    """Native float64, whatever the byte order of the file."""
+    """Native float64, whatever the byte order of the file. Raises SpectrumReadError for complex numbers."""
+    if np.iscomplexobj(values):
+        raise SpectrumReadError("", "holds complex numbers; save the flux as real numbers")
     return np.ascontiguousarray(values, dtype=np.float64)
 
 

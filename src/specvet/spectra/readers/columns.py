@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.spectrum import FloatArray, Medium
@@ -88,6 +89,16 @@ def medium_in(words: str) -> Medium:
     if air == vacuum:
         return "unknown"
     return "air" if air else "vacuum"
+
+
+def from_log10(values: ArrayLike, file: str) -> FloatArray:
+    """Wavelengths in Å from their decadic logarithm. Raises `SpectrumReadError` where that cannot be what they are."""
+    loglam = np.asarray(values, dtype=np.float64)
+    finite = loglam[np.isfinite(loglam)]
+    if finite.size and not 2.5 < float(np.median(finite)) < 6.0:
+        problem = f"loglam runs from {finite.min():g} to {finite.max():g}, which is no log10 of Å"
+        raise SpectrumReadError(file, f"{problem}; give log10 of the wavelength in Å")
+    return np.asarray(10.0**loglam)
 
 
 def in_angstrom(wavelength: FloatArray, unit: str, file: str) -> FloatArray:

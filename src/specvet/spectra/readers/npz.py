@@ -11,7 +11,7 @@ import numpy as np
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import MAX_BYTES, Opened
 from specvet.spectra.readers.building import as_float, build, ivar_from_sigma
-from specvet.spectra.readers.columns import in_angstrom, medium_in, roles, unit_in_name
+from specvet.spectra.readers.columns import from_log10, in_angstrom, medium_in, roles, unit_in_name
 from specvet.spectra.readers.values import identifier, identifiers, redshift, stem, text
 from specvet.spectra.spectrum import Spectrum
 
@@ -36,7 +36,7 @@ def read_npz(plain: Opened) -> list[Spectrum]:
         wavelength = in_angstrom(as_float(by_role["wavelength"]), unit_in_name(name), plain.file)
         medium = medium_in(name.replace("_", " "))
     else:
-        wavelength, medium = 10.0 ** as_float(by_role["loglam"]), "unknown"
+        wavelength, medium = from_log10(by_role["loglam"], plain.file), "unknown"
     said = arrays.get("medium")
     if said is not None and said.dtype.kind == "U":
         medium = medium_in(str(said.reshape(-1)[0]))

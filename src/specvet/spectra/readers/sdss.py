@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from specvet.spectra.readers.building import as_float, build
+from specvet.spectra.readers.building import build
+from specvet.spectra.readers.columns import from_log10
 from specvet.spectra.readers.fitsfile import FitsInput, card
 from specvet.spectra.readers.values import identifiers, number, redshift, text
 from specvet.spectra.spectrum import Join, Medium, Spectrum
@@ -35,7 +36,7 @@ def spec(fits: FitsInput) -> list[Spectrum] | None:
         return None
     position, hdu = coadd
     names = fits.table(hdu).names
-    wavelength = 10.0 ** as_float(fits.column(hdu, "loglam"))
+    wavelength = from_log10(fits.column(hdu, "loglam"), fits.file)
     if wavelength.ndim != 1:
         return None
     flux, ivar = fits.column(hdu, "flux"), fits.column(hdu, "ivar")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.readers.building import as_float, build, ivar_from_sigma
-from specvet.spectra.readers.columns import Role, in_angstrom, medium_in, roles
+from specvet.spectra.readers.columns import Role, from_log10, in_angstrom, medium_in, roles
 from specvet.spectra.readers.fitsfile import FitsInput, card
 from specvet.spectra.readers.values import FRAMES, degrees, identifiers, mjd_of, number, stem, text
 from specvet.spectra.spectrum import FloatArray, Medium, Spectrum
@@ -64,7 +64,7 @@ class _Table:
         if wavelength is not None:
             wavelength = in_angstrom(wavelength, self._unit("wavelength"), self.fits.file)
         else:
-            wavelength = 10.0 ** np.asarray(self._values("loglam", row))
+            wavelength = from_log10(np.asarray(self._values("loglam", row)), self.fits.file)
         ivar = self._values("ivar", row)
         sigma, variance = self._values("sigma", row), self._values("variance", row)
         if ivar is None and sigma is not None:
