@@ -235,3 +235,13 @@ def test_no_evidence_item_states_what_the_measurement_does_not_show() -> None:
                     assert (item.measurement.value > e.at) == (e.side == "above"), (item.says, item.measurement.value)
                     seen += 1
     assert seen >= 5
+
+
+def test_pure_noise_is_never_a_find() -> None:
+    rng = np.random.default_rng(7)
+    w = 10 ** np.arange(np.log10(3750.0), np.log10(9100.0), 1e-4)
+    for snr in (1.6, 2.0, 3.0, 6.0):
+        for _ in range(5):
+            noise = Spectrum(w, 1 + rng.normal(0, 1 / snr, w.size), np.full(w.size, snr**2), medium="vacuum")
+            for key in ("cv", "cc", "ss", "gm", "wd"):
+                assert vetted(load_task(key), noise).verdict.answer is not Answer.YES

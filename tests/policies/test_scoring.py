@@ -108,3 +108,14 @@ def test_no_piece_is_worth_more_than_it_says(value: float, error: float, yes: fl
     low, high = sorted((min(yes, no, 0.0) * quality, max(yes, no, 0.0) * quality))
     assert low - 1e-3 <= s.log_odds <= high + 1e-3
     assert 0.0 <= s.p <= 1.0
+
+
+def test_a_yes_needs_something_that_stands_clear_of_its_errors() -> None:
+    """Many faint leanings add up to a YES on pure noise; no one of them stands 2.5σ beyond its threshold."""
+    faint = {name: m(2.0, 1.0, name=name) for name in "abcdefgh"}
+    leanings = [e(name) for name in faint]
+    assert score(leanings, 0.0, faint, {}).p > 0.99
+    assert not score(leanings, 0.0, faint, {}).clear
+    assert score(leanings, 0.0, {**faint, "a": m(3.1, 1.0, name="a")}, {}).clear
+    assert not score(leanings, 0.0, {**faint, "a": m(-30.0, 1.0, name="a")}, {}).clear  # clear, but against
+    assert score(leanings, 0.0, {"a": m(0.5, None, name="a")}, {}).clear  # no error stated, none to stand clear of

@@ -227,6 +227,8 @@ def _verdict(
     if p >= 0.5 and result.missing:
         why = f"{' and '.join(result.missing)} could not be measured, and no YES rests without"
         return _unsure(NO_OPINION, f"{why}; {said}" if said else why, result)
+    if p >= 0.5 and not result.clear:
+        return _unsure(NO_OPINION, f"nothing stands clear of the noise: {said or 'nothing stands out'}", result)
     if confidence < task.undecided:
         return _unsure(p, f"the evidence does not decide: {said or 'nothing stands out'}", result)
     if p >= 0.5:

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from specvet.records.schema import EvidenceItem, Measurement
 from specvet.tasks import Condition, Evidence
 
+CLEAR = 2.5
+"""Errors beyond its threshold from which on a measurement is no accident of the noise."""
+
 STEEPNESS = 1.7
 """Makes the logistic curve follow the normal distribution function to within 0.01."""
 
@@ -29,6 +32,8 @@ class Score:
     """Share (0-1) of the evidence that can speak for the class, by weight, that could be measured."""
     missing: tuple[str, ...] = ()
     """Names of essential indices that could not be measured."""
+    clear: bool = True
+    """Whether some evidence for the class stands `CLEAR` of its own errors beyond its threshold."""
 
     @property
     def p(self) -> float:
@@ -43,6 +48,7 @@ def score(
     chosen: dict[str, EvidenceItem] = {}
     total = seen = 0.0
     missing: list[str] = []
+    clear = False
     for i, e in enumerate(evidence):
         # Only what could speak for the class makes a look complete; a veto that could not be cast leaves no gap.
         weight = max(abs(e.yes), abs(e.no)) if e.yes > 0 else 0.0
@@ -59,6 +65,8 @@ def score(
         met = side * gate if e.group else side
         worth = (1.0 if e.group else gate) * measurement.quality * leaning(met, e.yes, e.no)
         shows = met >= 0.5
+        beyond = abs(measurement.value - e.at)
+        clear = clear or (worth > 0 and beyond >= CLEAR * (measurement.error or 0.0))
         says = (e.when if shows else e.otherwise) or f"{measurement.name} {'' if shows else 'not '}{e.side} {e.at:g}"
         item = EvidenceItem(
             says=says, window=windows.get(e.index, ""), measurement=measurement, log_odds=round(worth, 3)
@@ -72,6 +80,7 @@ def score(
         items=tuple(item for item in items if abs(item.log_odds) >= 0.05),
         measured=seen / total if total else 0.0,
         missing=tuple(missing),
+        clear=clear,
     )
 
 
