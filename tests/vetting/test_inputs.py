@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from astropy.table import Table
 
 from specvet.vetting.inputs import InputError, expand_inputs
 
@@ -192,3 +194,35 @@ def test_ids_that_a_float_column_damaged_are_told_and_whole_numbers_are_whole(tm
     assert [item.id for item in inputs] == ["1.2376564951151e+18", "42"]
     assert len(inputs.notices) == 1
     assert "lost digits" in inputs.notices[0]
+
+
+def test_links_that_lead_to_themselves_stop_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    (tmp_path / "star.txt").write_text("4000 1\n4001 1\n", encoding="utf-8")
+    items = {os.path.basename(i.file): i.problem for i in expand_inputs([str(tmp_path)])}
+    assert items["star.txt"] == ""
+    assert items["a"]
+    assert items["b"]
+
+
+def test_a_quotation_mark_that_is_never_closed_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "list.csv"
+    file.write_text('path,id\na.fits,"x\nb.fits,b\nc.fits,c\n', encoding="utf-8")
+    (item,) = expand_inputs([str(file)])
+    assert "never closed" in item.problem
+
+
+def test_a_list_that_was_cut_off_is_told_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "list.csv.gz"
+    whole = gzip.compress("\n".join(["path,id", *(f"{i}.fits,{i * 7919 % 104729}" for i in range(20_000))]).encode())
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"list\.csv\.gz: damaged after row"):
+        list(expand_inputs([str(file)]))
+
+
+def test_a_fits_list_may_have_columns_of_fluxes_beside_its_ids(tmp_path: Path) -> None:
+    file = tmp_path / "targets.fits"
+    Table({"TARGETID": [39627866878511337], "HEALPIX": [26065], "FLUX_G": [1.5]}).write(file)
+    (item,) = expand_inputs([str(file)], root=str(tmp_path))
+    assert item.ids == (("targetid", "39627866878511337"),)
