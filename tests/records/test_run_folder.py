@@ -374,3 +374,12 @@ def test_verdicts_do_not_hang_on_a_damaged_shard(tmp_path, damage):
     assert found.verdict == decision().verdict
     assert found.trajectory is None
     reader.close()
+
+
+def test_the_receipt_says_what_each_session_was_asked(tmp_path):
+    for inputs, tasks in ((["a"], {"cv": "1" * 64}), (["a", "b"], {"cv": "1" * 64, "wd": "2" * 64})):
+        with RunFolder.open(tmp_path / "run", config={"inputs": inputs, "tasks": tasks}):
+            pass
+    first, second = RunFolder.read(tmp_path / "run").receipt().sessions
+    assert (first.asked["inputs"], list(first.asked["tasks"])) == (["a"], ["cv"])
+    assert (second.asked["inputs"], list(second.asked["tasks"])) == (["a", "b"], ["cv", "wd"])

@@ -46,3 +46,10 @@ def test_lines_of_a_galaxy_that_fall_near_the_balmer_lines_disagree_in_velocity(
     assert found["ha"].value < -10
     assert found["balmer_shift"].value is not None
     assert found["balmer_shift"].value > 1000
+
+
+@pytest.mark.parametrize("velocity", [-200.0, 0.0, 600.0, 1000.0])
+def test_oxygen_of_a_nebula_is_found_beside_hb_at_any_velocity_of_a_star_or_near_galaxy(velocity: float) -> None:
+    """A band of ±8 Å lost [O III] 5007 between itself and its continuum at 600 km/s."""
+    nebula = emission([(6562.80, velocity), (4861.35, velocity), (5006.84, velocity)], fwhm=250.0)
+    assert measure(["oiii_over_hb"], nebula, BUILTIN_INDICES)["oiii_over_hb"].value == pytest.approx(1.03, abs=0.08)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +48,3 @@ def array_hash(*arrays: NDArray[Any]) -> str:
         digest.update(repr(values.shape).encode())
         digest.update(values.astype("<f8").tobytes())
     return digest.hexdigest()
-
-
-def sequence_hash(hashes: Iterable[str]) -> str:
-    """SHA-256 over a sequence of hashes, in order."""
-    return text_hash("\n".join(hashes))

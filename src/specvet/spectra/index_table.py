@@ -37,8 +37,7 @@ _LINES = (
     LineIndex("hei4471_wide", "He I 4471 EW with wings", (4421.0, 4521.0), ((4390.0, 4415.0), (4530.0, 4560.0))),
     LineIndex("heii5411", "He II 5411 EW", (5391.0, 5431.0), ((5330.0, 5370.0), (5450.0, 5490.0))),
     # Wide enough for ±1,300 km/s; in cataclysmic variables it also holds He I 5016, so it is weighed against Hβ.
-    LineIndex("oiii_wide", "[O III] 5007 EW, wide", (4986.0, 5030.0), ((4972.0, 4984.0), (5034.0, 5060.0))),
-    LineIndex("oiii5007", "[O III] 5007 EW", (4999.0, 5015.0), ((4970.0, 4990.0), (5025.0, 5050.0))),
+    LineIndex("oiii5007", "[O III] 5007 EW", (4986.0, 5030.0), ((4972.0, 4984.0), (5034.0, 5060.0))),
 )
 
 _LINE = {line.key: line for line in _LINES}
@@ -86,7 +85,7 @@ _FORMULAS = (
     FormulaIndex("zro", "ZrO 6474, 6345, 5551, mean", "(zro_6474 + zro_6345 + zro_5551) / 3"),
     # Share of a Balmer line that lies within ±8 Å: what is left of an A star's line, not of a white dwarf's.
     FormulaIndex("balmer_core", "share of Hβ and Hγ within 8 Å", "(hb_core + hg_core) / (hb_wide + hg_wide)"),
-    FormulaIndex("oiii_over_hb", "[O III] 5007 over Hβ", "oiii_wide / min(hb, -2)"),
+    FormulaIndex("oiii_over_hb", "[O III] 5007 over Hβ", "oiii5007 / min(hb, -2)"),
     FormulaIndex("balmer_shift", "velocity between Hα and Hβ", "abs(ha_velocity - hb_velocity)", "km/s"),
     FormulaIndex("ha_offset", "Hα velocity, absolute", "abs(ha_velocity)", "km/s"),
     FormulaIndex("balmer_wide", "Hβ and Hγ EW with wings, mean", "0.5 * (hb_wide + hg_wide)", "Å"),
