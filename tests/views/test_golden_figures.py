@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from specvet.views import draw
+from specvet.views import draw, reference
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden" / "figure"
 NOT_COMPARED = ("4861-4861.9", "3600-3700")
@@ -44,14 +44,17 @@ def arrays() -> dict[str, np.ndarray]:
         return dict(file)
 
 
-def _draw(arrays: dict[str, np.ndarray], row: dict[str, Any]) -> bytes:
+def _draw(arrays: dict[str, np.ndarray], row: dict[str, Any], drawing: Any = draw) -> bytes:
     window = None if row["window"] is None else tuple(row["window"])
-    return draw(arrays["wavelength"], arrays[row["spectrum"]], window=window, title=row["title"])
+    return drawing(arrays["wavelength"], arrays[row["spectrum"]], window=window, title=row["title"])
 
 
+@pytest.mark.parametrize("drawing", [draw, reference.draw], ids=["exact", "matplotlib"])
 @pytest.mark.parametrize("row", ROWS, ids=[row["file"] for row in ROWS])
-def test_every_pixel_equals_the_published_figure(arrays: dict[str, np.ndarray], row: dict[str, Any]) -> None:
-    ours = Image.open(io.BytesIO(_draw(arrays, row)))
+def test_every_pixel_equals_the_published_figure(
+    arrays: dict[str, np.ndarray], row: dict[str, Any], drawing: Any
+) -> None:
+    ours = Image.open(io.BytesIO(_draw(arrays, row, drawing)))
     assert ours.mode == "RGB"
     assert ours.size == tuple(row["size"])
     with Image.open(GOLDEN / row["file"]) as golden:

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from specvet.views import draw
 from specvet.views import reference as module
-from specvet.views.reference import drawable, emptiest_corner, figure_size, tick_steps
+from specvet.views.reference import draw, drawable, emptiest_corner, figure_size, tick_steps
 
 WAVELENGTH = np.linspace(3700.0, 9100.0, 3000)
 FLUX = 5.0 + np.sin(WAVELENGTH / 40.0)

@@ -1,4 +1,4 @@
-"""`specvet plot`: draw a spectrum, or windows of it, exactly as the agent sees them."""
+"""`specvet plot`: draw a spectrum, or windows of it, exactly as an agent sees them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,22 @@ def plot(
     frame: Annotated[
         str, typer.Option("--frame", metavar="careful|published|observed", help="When to take the file's redshift out.")
     ] = "careful",
+    style: Annotated[
+        str, typer.Option("--style", metavar="reference|compact", help="The published figure, or the small one.")
+    ] = "reference",
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="small|published|WxH", help="Of the compact style, such as 448x280.")
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", help="PNG to write; by default named after the file, here.")
     ] = None,
 ) -> None:
     """Draw a spectrum, or windows of it, to PNG.
 
-    The picture is exactly what the agent sees. With several --window each goes to a file of its own. A file's own
-    redshift is taken out for stars only (careful), always (published) or never (observed), and the output says which.
+    The picture is exactly what an agent sees: the published figure, or with --style compact the small one for models
+    (full views of 448 x 280 and zooms of 308 x 224 pixels, or with --size published 896 x 448 and 672 x 448). With
+    several --window each goes to a file of its own. A file's own redshift is taken out for stars only (careful), always
+    (published) or never (observed), and the output says which.
     """
     windows = [parse_window(text) for text in window or []]
     mode = frame_mode(frame)
@@ -43,11 +51,12 @@ def plot(
     from specvet.spectra import SpectrumReadError, read
     from specvet.tools import ZoomTool
 
+    chosen_style, chosen_size = figure_style(style), figure_size(size)
     with failing(NOTHING_VETTED, SpectrumReadError):
         spectra = read(file)
     spectrum = _chosen(file, spectra, row)
     with failing(USAGE, ValueError):
-        tool = ZoomTool(spectrum, mode, z)  # type: ignore[arg-type]
+        tool = ZoomTool(spectrum, mode, z, style=chosen_style, size=chosen_size)  # type: ignore[arg-type]
     views: list[tuple[float, float] | None] = list(windows) or [None]
     for chosen in views:
         seen = tool.opening() if chosen is None else tool({"wavelength_range": list(chosen)})
@@ -77,6 +86,22 @@ def frame_mode(text: str) -> str:
     if text not in ("careful", "published", "observed"):
         raise CommandError(f"--frame {text}: choose careful, published or observed", USAGE)
     return text
+
+
+def figure_style(text: str) -> str:
+    """The style that `reference` or `compact` stands for."""
+    from specvet.views import COMPACT_STYLE, REFERENCE_STYLE
+
+    styles = {"reference": REFERENCE_STYLE, "compact": COMPACT_STYLE}
+    if text not in styles and text not in styles.values():
+        raise CommandError(f"--style {text}: choose reference or compact", USAGE)
+    return styles.get(text, text)
+
+
+def figure_size(text: str | None) -> str | tuple[int, int] | None:
+    """(width, height) of `448x280`; names stay as they are."""
+    match = re.fullmatch(r"\s*(\d{1,6})\s*[x×]\s*(\d{1,6})\s*", text or "")
+    return (int(match[1]), int(match[2])) if match else text
 
 
 def join_windows(arguments: list[str]) -> list[str]:

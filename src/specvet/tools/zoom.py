@@ -16,7 +16,7 @@ import numpy as np
 from specvet.spectra import Frame, FrameMode, Join, Spectrum, choose_frame
 from specvet.tools.arguments import one_line, plain
 from specvet.tools.observation import Observation, WindowData
-from specvet.views import View, full_view, zoom_view
+from specvet.views import REFERENCE_STYLE, Size, View, check_style, full_view, zoom_view
 
 TOOL_NAME = "spectral_visualization_tool"
 
@@ -31,7 +31,9 @@ class ZoomTool:
     """Zoom into one spectrum. In comes `{"wavelength_range": [low, high], "label": "…"}` in Å, out comes a view.
 
     `mode` and `z` choose the frame, see `specvet.spectra.choose_frame`. Rendering is lazy: the observation's view draws
-    itself when somebody looks at its pixels, and its `data` hold the numbers for those who measure.
+    itself when somebody looks at its pixels, and its `data` hold the numbers for those who measure. `style` and `size`
+    choose the figure, see `specvet.views.full_view`; the texts are the same in every style. A frame, a style or a size
+    that is none is a ValueError.
     """
 
     name = TOOL_NAME
@@ -43,12 +45,17 @@ class ZoomTool:
         z: float | None = None,
         title: str | None = None,
         deadline_s: float = 30.0,
+        style: str = REFERENCE_STYLE,
+        size: Size = None,
     ) -> None:
         self.spectrum = spectrum
         self.mode = mode
         self.frame = choose_frame(spectrum, mode, z)
         self.title = title
         self.deadline_s = deadline_s
+        self.style = style
+        self.size = size
+        check_style(style, size)
         self._shifted = shift(spectrum, self.frame)
 
     def schema(self) -> dict[str, Any]:
@@ -129,7 +136,9 @@ class ZoomTool:
         spectrum, z = self.spectrum, self.frame.z
         if z <= -1.0:  # published behaviour only; wavelengths are negative then, which a view does not compute
             spectrum, z = self._shifted, 0.0
-        return full_view(spectrum, z, self.title) if window is None else zoom_view(spectrum, window, z, self.title)
+        if window is None:
+            return full_view(spectrum, z, self.title, self.style, self.size)
+        return zoom_view(spectrum, window, z, self.title, self.style, self.size)
 
     def _window(self, low: float, high: float) -> Spectrum:
         s = self._shifted

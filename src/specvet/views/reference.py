@@ -7,6 +7,7 @@ arXiv:2601.06498). Every number below is part of that look, so none of them is o
 from __future__ import annotations
 
 import io
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from specvet.views.png import encode_png
 
 STYLE = "spec-o3-reference-1"
 
@@ -52,6 +55,15 @@ _TICKS = (
 # matplotlib's rcParams are one per process and are read while artists are made and while they are drawn, so a whole
 # drawing holds this lock: two threads can never see each other's parameters being put back.
 _LOCK = threading.RLock()
+
+
+def _unlock() -> None:
+    global _LOCK  # noqa: PLW0603 - the thread that held it does not exist in a forked child
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 def drawable(
@@ -111,6 +123,15 @@ def draw(
     Source:
         plotting function of github.com/Maxwell-Jia/spec-o3 (arXiv:2601.06498), as drawn by matplotlib 3.11.2.
     """
+    x, y, title = checked(wavelength, flux, window, title)
+    with drawing():
+        return _png(_figure(x, y, zoomed=window is not None, title=title))
+
+
+def checked(
+    wavelength: ArrayLike, flux: ArrayLike, window: tuple[float, float] | None, title: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """The points to draw, as `drawable` gives them, and the title in one line; raises what `draw` raises."""
     x, y = drawable(wavelength, flux, window)
     if x.size < MIN_POINTS:
         where = "" if window is None else f" in {window[0]}-{window[1]} Å"
@@ -121,8 +142,14 @@ def draw(
     title = " ".join(title.splitlines())
     if len(title) > MAX_TITLE:
         title = f"{title[: MAX_TITLE // 2]}…{title[-(MAX_TITLE // 2 - 1) :]}"
+    return x, y, title
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """The lock and matplotlib's default parameters, for as long as something is drawn."""
     with _LOCK, _default_parameters():
-        return _png(_figure(x, y, zoomed=window is not None, title=title))
+        yield
 
 
 def figure_size(span: float, n_points: int, *, zoomed: bool) -> tuple[float, float]:
@@ -152,6 +179,11 @@ def emptiest_corner(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[boo
     right, top = x > (x.min() + x.max()) / 2, y > (y.min() + y.max()) / 2
     corners = ((False, True), (True, True), (False, False), (True, False))
     return min(corners, key=lambda corner: int(np.sum((right == corner[0]) & (top == corner[1]))))
+
+
+def info_text(x: NDArray[np.float64], y_low: float, y_high: float) -> str:
+    """What the box of text says of sorted wavelengths `x` and fluxes from `y_low` to `y_high`."""
+    return f"Data points: {x.size}\nλ range: {x[0]:.1f} - {x[-1]:.1f} Å\nFlux range: {y_low:.2e} - {y_high:.2e}"
 
 
 def _figure(x: NDArray[np.float64], y: NDArray[np.float64], *, zoomed: bool, title: str) -> Any:
@@ -187,7 +219,7 @@ def _figure(x: NDArray[np.float64], y: NDArray[np.float64], *, zoomed: bool, tit
     axes.text(
         0.98 if right else 0.02,
         0.98 if top else 0.02,
-        f"Data points: {x.size}\nλ range: {x[0]:.1f} - {x[-1]:.1f} Å\nFlux range: {y.min():.2e} - {y.max():.2e}",
+        info_text(x, float(y.min()), float(y.max())),
         transform=axes.transAxes,
         fontsize=9,
         horizontalalignment="right" if right else "left",
@@ -205,9 +237,7 @@ def _png(figure: Any) -> bytes:
     figure.savefig(buffer, format="png", dpi=DPI, bbox_inches="tight", pil_kwargs={"compress_level": 1})
     drawn = Image.open(buffer)
     white = Image.new("RGBA", drawn.size, "white")
-    out = io.BytesIO()
-    Image.alpha_composite(white, drawn.convert("RGBA")).convert("RGB").save(out, format="PNG")
-    return out.getvalue()
+    return encode_png(np.asarray(Image.alpha_composite(white, drawn.convert("RGBA")).convert("RGB")))
 
 
 @cache
@@ -224,7 +254,9 @@ def _default_parameters() -> Iterator[None]:
     """matplotlib's defaults for a while, whatever matplotlibrc or the program says; hold the lock around it."""
     import matplotlib as mpl
 
-    changed = {key: value for key, value in _defaults().items() if mpl.rcParams[key] != value}
+    # RcParams checks each access for deprecated names, which 300 times a figure costs more than a zoom's line.
+    value = dict.__getitem__
+    changed = {key: default for key, default in _defaults().items() if value(mpl.rcParams, key) != default}
     if not changed:
         yield
         return

@@ -1,4 +1,8 @@
-"""The `View`: one drawn window of a spectrum, described at once and drawn when somebody looks."""
+"""The `View`: one drawn window of a spectrum, described at once and drawn when somebody looks.
+
+Two styles: `spec-o3-reference-1` is the published figure, for experts and for the published models; `compact-1` is the
+small drawing of `specvet.views.compact`, for models trained on it.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,25 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specvet.records import array_hash, text_hash
+from specvet.spectra.lines import TELLURIC_BANDS_AIR, in_medium
 from specvet.spectra.spectrum import Spectrum
-from specvet.views.reference import STYLE, draw, drawable
+from specvet.views import compact
+from specvet.views.exact import draw
+from specvet.views.reference import STYLE
 
 FloatArray = NDArray[np.float64]
+
+STYLES = (STYLE, compact.STYLE)
+
+Size = str | tuple[int, int] | None
+"""Of a compact drawing: `small` (None) or `published`, see `specvet.views.compact.SIZES`, or (width, height) in pixels.
+None in the reference style, where the size follows from the data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,9 +39,6 @@ class View:
     Nothing is drawn before `png` or `size` is asked for, and then once. A view can be pickled; a picture that is
     already drawn travels with it.
     """
-
-    style: ClassVar[str] = STYLE
-    """Which figure it is: part of `content_hash`, so that a new look never passes for an old one."""
 
     wavelength: FloatArray
     """Å, shape (n_points,), sorted, in the frame `frame`; read-only."""
@@ -41,12 +51,27 @@ class View:
     """One line for people: which spectrum, which window, how many points."""
     frame: str = ""
     """Frame of the wavelengths, for people: `rest frame, z = 0.001230` or `as observed, heliocentric`."""
+    style: str = STYLE
+    """Which figure it is: part of `content_hash`, so that a new look never passes for an old one."""
+    pixels: tuple[int, int] | None = None
+    """(width, height) of a compact drawing, `small` where not given; None for the reference figure, whose size follows
+    from its data."""
+    sigma: FloatArray | None = None
+    """1σ errors, shape (n_points,), inf at bad pixels; None without, and always in the reference style; read-only."""
+    bad: NDArray[np.bool_] | None = None
+    """Pixels not to be trusted, shape (n_points,); None in the reference style; read-only."""
+    doubtful: tuple[tuple[float, float], ...] = ()
+    """Ranges in Å that a compact drawing shades: arm joins and the Earth's air."""
 
     def __post_init__(self) -> None:
+        check_style(self.style, self.pixels)
+        if self.style == compact.STYLE and self.pixels is None:
+            object.__setattr__(self, "pixels", compact.chosen_size(None, zoomed=self.window is not None))
         # A copy of exactly what is drawn, frozen: `png` and `content_hash` are computed once and must stay true.
-        wavelength, flux = drawable(self.wavelength, self.flux, self.window)
-        object.__setattr__(self, "wavelength", wavelength)
-        object.__setattr__(self, "flux", flux)
+        errors, bad = (self.sigma, self.bad) if self.style == compact.STYLE else (None, None)
+        shown = compact.points(self.wavelength, self.flux, self.window, errors, bad)
+        for name, array in zip(_ARRAYS, shown, strict=True):
+            object.__setattr__(self, name, None if array is None else array.copy())
         self._freeze()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -59,7 +84,18 @@ class View:
 
     @cached_property
     def png(self) -> bytes:
-        """The figure as an RGB PNG; `ValueError` with fewer than 2 points. Takes a few tenths of a second, once."""
+        """The figure as an RGB PNG, drawn once; `ValueError` with fewer than 2 points."""
+        if self.pixels is not None:
+            return compact.draw_compact(
+                self.wavelength,
+                self.flux,
+                window=self.window,
+                sigma=self.sigma,
+                bad=self.bad,
+                doubtful=self.doubtful,
+                size=self.pixels,
+                title=self.title,
+            )
         return draw(self.wavelength, self.flux, window=self.window, title=self.title)
 
     @property
@@ -69,7 +105,9 @@ class View:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) of `png` in pixels, read from its header."""
+        """(width, height) of `png` in pixels; a reference figure is drawn for it."""
+        if self.pixels is not None:
+            return self.pixels
         width, height = struct.unpack(">II", self.png[16:24])
         return width, height
 
@@ -80,72 +118,138 @@ class View:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of all that the figure shows, computed without drawing: data (to 1e-5 relative), style, kind, title.
+        """SHA-256 of all that the figure shows, computed without drawing: data (to 1e-5 relative), style, kind, title;
+        of a compact drawing also its size, errors, bad pixels and shaded ranges.
 
         The window's own ends do not count: two windows around the same points are the same picture.
         """
         kind = "full" if self.window is None else "zoom"  # the sizes differ
-        return text_hash("\n".join((array_hash(self.wavelength, self.flux), self.style, kind, self.title)))
+        parts = [array_hash(self.wavelength, self.flux), self.style, kind, self.title]
+        if self.pixels is not None:
+            low, high = (self.wavelength[0], self.wavelength[-1]) if self.n_points else (math.inf, -math.inf)
+            seen = [(max(a, low), min(b, high)) for a, b in self.doubtful if b >= low and a <= high]
+            parts += [f"{self.pixels[0]}x{self.pixels[1]}", array_hash(np.array(seen, dtype=np.float64))]
+            parts += ["none" if array is None else array_hash(array) for array in (self.sigma, self.bad)]
+        return text_hash("\n".join(parts))
 
     def keep(self, png: bytes) -> None:
         """Takes `png` as this view's figure, when it was drawn in another process (see `RenderPool`)."""
         self.__dict__["png"] = png
 
     def _freeze(self) -> None:
-        self.wavelength.setflags(write=False)
-        self.flux.setflags(write=False)
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            if array is not None:
+                array.setflags(write=False)
 
 
-def full_view(spectrum: Spectrum, z: float = 0.0, title: str | None = None) -> View:
+_ARRAYS = ("wavelength", "flux", "sigma", "bad")
+
+
+def check_style(style: str, size: Size = None) -> None:
+    """Raises ValueError where `style` is unknown or has no such `size`."""
+    if style not in STYLES:
+        raise ValueError(f"style {style!r} is unknown; choose {' or '.join(STYLES)}")
+    if style == compact.STYLE:
+        compact.chosen_size(size, zoomed=False)
+    elif size is not None:
+        raise ValueError(f"size = {size} with style {style!r}; only {compact.STYLE} has a size to choose")
+
+
+def full_view(
+    spectrum: Spectrum, z: float = 0.0, title: str | None = None, style: str = STYLE, size: Size = None
+) -> View:
     """The whole spectrum, at rest wavelength = wavelength / (1 + z).
 
     Args:
         spectrum: what to draw; its finite points, good or bad, as the published figure does.
         z: redshift to take out; 0 leaves wavelengths as observed, bit for bit.
-        title: None for `Spectrum: <file name>`, as the published data have it, or `Spectrum` without a file name.
+        title: None for `Spectrum: <file name>`, as the published data have it, or `Spectrum` without a file name; in
+            the compact style for none, since a file's name is no evidence.
+        style: `spec-o3-reference-1` or `compact-1`.
+        size: of a compact drawing, see `Size`.
 
     Returns:
         A view that is not drawn yet. It may hold too few points to draw: see `n_points`.
 
     Raises:
-        ValueError: z is not finite, or z ≤ −1.
+        ValueError: z is not finite, or z ≤ −1; the style or size is unknown.
     """
-    return _view(spectrum, None, z, title)
+    return _view(spectrum, None, z, title, style, size)
 
 
-def zoom_view(spectrum: Spectrum, window: tuple[float, float], z: float = 0.0, title: str | None = None) -> View:
+def zoom_view(
+    spectrum: Spectrum,
+    window: tuple[float, float],
+    z: float = 0.0,
+    title: str | None = None,
+    style: str = STYLE,
+    size: Size = None,
+) -> View:
     """A window of the spectrum, both ends included, at rest wavelength = wavelength / (1 + z).
 
     Args:
         spectrum: what to draw; its finite points, good or bad, as the published figure does.
         window: (low, high) in Å at rest wavelengths, in the spectrum's medium.
         z: redshift to take out; 0 leaves wavelengths as observed, bit for bit.
-        title: None for `Spectrum: <file name>`, as the published data have it, or `Spectrum` without a file name.
+        title: None for `Spectrum: <file name>`, as the published data have it, or `Spectrum` without a file name; in
+            the compact style for none, since a file's name is no evidence.
+        style: `spec-o3-reference-1` or `compact-1`.
+        size: of a compact drawing, see `Size`.
 
     Returns:
         A view that is not drawn yet. It may hold too few points to draw: see `n_points`.
 
     Raises:
-        ValueError: z is not finite or z ≤ −1; an end of the window is NaN; low is above high.
+        ValueError: z is not finite or z ≤ −1; an end of the window is NaN; low is above high; the style or size is
+            unknown.
     """
-    return _view(spectrum, window, z, title)
+    return _view(spectrum, window, z, title, style, size)
 
 
-def _view(spectrum: Spectrum, window: tuple[float, float] | None, z: float, title: str | None) -> View:
+def _view(
+    spectrum: Spectrum, window: tuple[float, float] | None, z: float, title: str | None, style: str, size: Size
+) -> View:
     if not math.isfinite(z) or z <= -1:
         raise ValueError(f"z = {z} is no redshift: a finite number above -1 is needed (use 0 where none is known)")
+    check_style(style, size)
     wavelength = spectrum.wavelength if z == 0 else spectrum.wavelength / (1.0 + z)
     name = Path(spectrum.file).name
-    x, y = drawable(wavelength, spectrum.flux, window)
+    small = style == compact.STYLE
+    x, y, sigma, bad = compact.points(
+        wavelength,
+        spectrum.flux,
+        window,
+        spectrum.sigma if small else None,
+        ~spectrum.good if small else None,
+    )
+    if title is None:
+        title = "" if small else f"Spectrum: {name}" if name else "Spectrum"
     where = "all wavelengths" if window is None else f"{window[0]:g}-{window[1]:g} Å"
     return View(
         wavelength=x,
         flux=y,
-        title=title if title is not None else (f"Spectrum: {name}" if name else "Spectrum"),
+        title=title,
         window=window,
         caption=f"{spectrum.id or name or 'spectrum'}, {where}, {x.size} points",
         frame=f"rest frame, z = {z:.6f}" if z != 0 else _observed_frame(spectrum.frame),
+        style=style,
+        pixels=compact.chosen_size(size, zoomed=window is not None) if small else None,
+        sigma=sigma,
+        bad=bad,
+        doubtful=_doubtful(spectrum, z) if small else (),
     )
+
+
+def _doubtful(spectrum: Spectrum, z: float) -> tuple[tuple[float, float], ...]:
+    """Arm joins, and the bands of the Earth's air where its lines have not been moved to an unknown place."""
+    ranges = [(join.low, join.high) for join in spectrum.joins]
+    if spectrum.frame != "rest":
+        ranges += [
+            (in_medium(low, "air", spectrum.medium), in_medium(high, "air", spectrum.medium))
+            for _, low, high in TELLURIC_BANDS_AIR
+        ]
+    return tuple((low / (1.0 + z), high / (1.0 + z)) for low, high in ranges)
 
 
 def _observed_frame(frame: str) -> str:
