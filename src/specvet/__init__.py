@@ -5,7 +5,7 @@
     for spectrum in specvet.read("spec-0266-51602-0031.fits"):
         print(spectrum)
 
-`read`, `Spectrum` and `SpectrumReadError` are loaded when they are first used, so that the command line starts fast.
+The names below are loaded when they are first used, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from specvet.spectra import Spectrum, SpectrumReadError, read
+    from specvet.spectra import Spectrum, SpectrumReadError, exposures, from_record, read
 
 __version__ = "0.1.0"
 
-__all__ = ["Spectrum", "SpectrumReadError", "__version__", "read"]
+__all__ = ["Spectrum", "SpectrumReadError", "__version__", "exposures", "from_record", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from policy_lab import HA, HB, star, task, vetted
 
-from specvet.records.schema import Answer, StopReason
+from specvet.agent import run_agent
+from specvet.policies import policy
+from specvet.records.schema import Answer, Question, SpectrumRef, StopReason
 from specvet.spectra import Join, Redshift, Spectrum
 from specvet.tasks import load_task, template_text
+from specvet.tools import ZoomTool
 
 
 def test_yes_with_the_measurement_its_window_and_a_reason() -> None:
@@ -159,7 +162,7 @@ def test_names_class_header_and_container_do_not_matter() -> None:
             file="/data/cv/U_Gem.dat", id="U Gem", ids={"name": "U Gem"}, survey="SDSS", release="DR7", layout="text",
             reduction="v5", pipeline_class="STAR", pipeline_subclass="CV", mjd=51000.0, ra=1.0, dec=2.0, row=7,
             warnings=("x",), flux_unit="erg", calibration="absolute", resolution=1800.0,
-            mask=np.ones(s.n_pix, dtype=np.int64),
+            mask=np.ones(s.n_pix, dtype=np.int64), n_exposures=3,
         )  # fmt: skip
         other = vetted(t, disguised)
         assert other.verdict == plain.verdict
@@ -220,6 +223,62 @@ def test_a_users_own_task_with_its_own_indices_works_end_to_end(tmp_path: Path) 
     blended = vetted(t, giant(0.6, calcium=0.7)).verdict
     assert blended.answer is Answer.UNSURE
     assert "a higher resolution is needed" in blended.reason
+
+
+def test_what_is_measured_once_is_the_same_for_every_task_and_never_another_spectrums() -> None:
+    """One policy vets a list: its memory of the last spectrum must not leak into the next, nor between tasks."""
+    line_indices = policy("line-indices")
+    own = {"x": {"kind": "formula", "formula": "2 * ha"}}
+    other = {"x": {"kind": "formula", "formula": "3 * ha"}}
+    item = {"index": "x", "side": "below", "at": -5.0, "soft": 1.0, "yes": 1.0, "no": -1.0}
+    tasks = [task(evidence=[HA, item], indices=own), task(evidence=[HA, item], indices=other)]
+    spectra = [star(ha=-30.0), star(ha=-10.0), star(ha=-30.0, redshift=Redshift(0.001, source="header Z"))]
+    for s in (*spectra, *spectra):
+        tool = ZoomTool(s)
+        found = []
+        for t in tasks:
+            question = Question(id="q", task=t.key, spectrum=SpectrumRef(path="x"))
+            record = run_agent(question, t, tool, line_indices)
+            alone = vetted(t, s)
+            assert (record.verdict, record.measurements) == (alone.verdict, alone.measurements)
+            found.append({m.index: m.value for m in record.measurements})
+        assert found[0]["ha"] == found[1]["ha"]
+        assert (found[0]["x"], found[1]["x"]) == (2 * found[0]["ha"], 3 * found[0]["ha"])
+
+
+def test_a_line_that_only_the_instrument_makes_broad_does_not_count_as_broad() -> None:
+    w = np.arange(3900.0, 7200.0, 4.0)
+    rng = np.random.default_rng(2)
+    flux = (w / 6000) ** -1.0
+    for centre, ew in ((6562.8, 40.0), (4861.35, 12.0), (4340.5, 5.0)):
+        sigma = centre / 450 / 2.3548  # R 450 makes 670 km/s of any line
+        flux = flux * (1 + ew / (sigma * np.sqrt(2 * np.pi)) * np.exp(-0.5 * ((w - centre) / sigma) ** 2))
+    s = Spectrum(w, flux + rng.normal(0, 0.02, w.size), np.full(w.size, 2500.0), medium="air")
+    odds, notes = {}, {}
+    for resolution in (None, 450.0):
+        items = vetted(load_task("cv"), s.replace(resolution=resolution)).verdict.evidence
+        broad = [i for i in items if i.measurement.index == "ha_intrinsic"]
+        odds[resolution] = sum(i.log_odds for i in broad)
+        notes[resolution] = "".join(i.measurement.note for i in broad)
+    assert odds[None] > 1.0 > odds[450.0]
+    assert "the resolution is not known" in notes[None]
+
+
+@pytest.mark.parametrize("velocity", [-200.0, 300.0, 1000.0])
+def test_a_nebula_with_lines_500_km_s_wide_is_no_cataclysmic_variable(velocity: float) -> None:
+    w = 10 ** np.arange(np.log10(3750.0), np.log10(9100.0), 1e-4)
+    flux = np.ones_like(w)
+    lines = ((4340.5, 3.0), (4861.35, 8.0), (4958.9, 6.0), (5006.84, 18.0), (6548.05, 4.0), (6562.8, 30.0),
+             (6583.45, 12.0), (6716.44, 6.0), (6730.82, 5.0))  # fmt: skip
+    for rest, ew in lines:
+        centre = rest * (1 + velocity / 299_792.458)
+        sigma = centre * 500 / 299_792.458 / 2.3548
+        flux += ew / (sigma * np.sqrt(2 * np.pi)) * np.exp(-0.5 * ((w - centre) / sigma) ** 2)
+    for snr in (5, 10, 20):
+        for seed in range(5):
+            noise = np.random.default_rng(seed).normal(0, 1 / snr, w.size)
+            s = Spectrum(w, flux + noise, np.full(w.size, float(snr) ** 2), medium="air")
+            assert vetted(load_task("cv"), s).verdict.answer is not Answer.YES
 
 
 def test_no_evidence_item_states_what_the_measurement_does_not_show() -> None:

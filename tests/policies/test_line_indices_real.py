@@ -72,6 +72,20 @@ def test_clear_confusers_are_not(task: str, path: str) -> None:
     assert v.likelier_class != builtin_tasks()[task].name
 
 
+@pytest.mark.parametrize(
+    ("file", "task", "names"),
+    [
+        ("53054", "cc", {"Carbon", "Carbon_lines"}),
+        ("53054", "wd", {"CarbonWD", "WD", "WDmagnetic"}),
+        ("55734", "cc", {"Carbon"}),
+        ("55734", "wd", {"CalciumWD", "WDcooler", "WDhotter", "WDmagnetic"}),
+    ],
+)
+def test_of_the_mean_stars_of_sdss_only_those_of_the_class_are_found(file: str, task: str, names: set[str]) -> None:
+    stars = specvet.read(SHARED / f"templates/sdss_idlspec2d/spEigenStar-{file}.fits")
+    assert {s.id for s in stars if verdict(task, s).answer is Answer.YES} == names
+
+
 def test_the_expected_answers_are_those_of_the_labels() -> None:
     with (SHARED / "labels.csv").open(newline="", encoding="utf-8") as stream:
         labels = {row["path"]: row for row in csv.DictReader(stream)}

@@ -179,3 +179,137 @@ def image(n: int = 20, *others: object, **cards) -> bytes:
     """A 1-D image with flux 1..n and whatever cards are given."""
     given = {key.replace("__", "-"): value for key, value in cards.items()}
     return as_bytes(with_cards(fits.PrimaryHDU(np.arange(1.0, n + 1, dtype=">f4")), given), *others)
+
+
+def spspec(
+    n: int = 60, fluxes: np.ndarray | None = None, sigma: np.ndarray | None = None, rows: int = 5, **cards
+) -> bytes:
+    """SDSS-I/II: rows of flux 1..n, continuum-subtracted, error 0.5 (0 = bad), mask, sky; a line table and more."""
+    data = np.zeros((rows, n), dtype=">f4")
+    data[0] = np.arange(1.0, n + 1) if fluxes is None else fluxes
+    data[1] = data[0] - 1.0
+    data[2] = 0.5 if sigma is None else sigma
+    data[3, 2] = 2**24
+    given = {
+        "TELESCOP": "SDSS 2.5-M",
+        "RA": 150.09221,
+        "DEC": 10.308277,
+        "RAOBJ": 149.46417,
+        "DECOBJ": 10.976277,
+        "MJD": 52999,
+        "PLATEID": 1307,
+        "FIBERID": 323,
+        "VACUUM": True,
+        "VERS2D": "v5_3_12",
+        "BUNIT": "1.0E-17 erg/cm/s/Ang",
+        "CTYPE1": "LINEAR",
+        "WAT1_001": "wtype=linear label=Wavelength units=Angstroms",
+        "DC-FLAG": 1,
+        "CRPIX1": 1,
+        "CRVAL1": 3.5796,
+        "CD1_1": 0.0001,
+        "COEFF0": 3.5796,
+        "COEFF1": 0.0001,
+        "SPEC_CLN": 2,
+        "PRIMTARG": 64,
+        "Z": 0.0410313,
+        "Z_ERR": 7.54e-5,
+        "Z_STATUS": 3,
+        "Z_WARNIN": 0,
+        "OBJID": " 3630 20 5 221 125",
+    }
+    names = ("SPECTRUM", "CONTINUUM-SUBTRACTED SPECTRUM", "ERROR", "MASK")
+    given |= {f"ARRAY{i + 1}": name for i, name in enumerate(names[:rows])}
+    lines = fits.BinTableHDU.from_columns(
+        [fits.Column(name, "E", array=np.array([6833.8])) for name in ("wave", "sigma", "height", "continuum", "z")]
+    )
+    masks = fits.BinTableHDU.from_columns(
+        [fits.Column(name, "J", array=np.zeros(n)) for name in ("andMask", "orMask")]
+        + [fits.Column("dispersion", "E", array=np.ones(n))]
+    )
+    return as_bytes(with_cards(fits.PrimaryHDU(data), given | cards), lines, masks)
+
+
+def spplate(kinds: list[str], n: int = 40) -> bytes:
+    """A plate of as many fibres as `kinds` (GALAXY, SKY, …); fibre i has flux i + 1 and ivar 4."""
+    rows = len(kinds)
+    flux = np.ones((rows, n)) * np.arange(1, rows + 1)[:, None]
+    cards = {"COEFF0": 3.58, "COEFF1": 1e-4, "PLATEID": 266, "MJD": 51602, "TELESCOP": "SDSS 2.5-M", "FIBERID": 0}
+    plugged = fits.BinTableHDU.from_columns(
+        [
+            fits.Column("OBJTYPE", "8A", array=np.array(kinds)),
+            fits.Column("RA", "D", array=10.0 + np.arange(rows)),
+            fits.Column("DEC", "D", array=-1.0 - np.arange(rows)),
+            fits.Column("FIBERID", "J", array=1 + np.arange(rows)),
+        ]
+    )
+    return as_bytes(
+        with_cards(fits.PrimaryHDU(flux.astype(">f4")), cards),
+        fits.ImageHDU(np.full((rows, n), 4.0, dtype=">f4")),
+        fits.ImageHDU(np.full((rows, n), 8, dtype=">i4")),
+        fits.ImageHDU(np.full((rows, n), 12, dtype=">i4")),
+        plugged,
+    )
+
+
+def mwm(rows: dict[str, int], *, star: bool = False, n: int = 50, in_stack: list[bool] | None = None) -> bytes:
+    """SDSS-V mwmVisit (or mwmStar): HDUs BOSS/APO, BOSS/LCO, APOGEE/APO, APOGEE/LCO with `rows` rows each.
+
+    Flux of row i is i + 1; grids 10**(3.5523 + 1e-4 i) and 10**(4.179 + 6e-6 i) Å.
+    """
+    primary = with_cards(
+        fits.PrimaryHDU(), {"SDSS_ID": 54392544, "V_ASTRA": "0.6.0", "RA": 120.5, "DEC": -3.25, "GAIA_DR3": 7}
+    )
+    primary.add_checksum()
+    hdus = [primary]
+    for name in ("BOSS/APO", "BOSS/LCO", "APOGEE/APO", "APOGEE/LCO"):
+        count = rows.get(name, 0)
+        first, step = (3.5523, 1e-4) if name.startswith("BOSS") else (4.179, 6e-6)
+        flux = np.ones((count, n)) * np.arange(1, count + 1)[:, None]
+        columns = [
+            fits.Column("sdss_id", "K", array=np.full(count, 54392544)),
+            fits.Column("telescope", "6A", array=np.array(["apo25m"] * count)),
+            fits.Column("release", "5A", array=np.array(["sdss5"] * count)),
+            fits.Column("snr", "E", array=np.full(count, 20.0)),
+            fits.Column("flux", f"{n}E", array=flux),
+            fits.Column("ivar", f"{n}E", array=np.full((count, n), 4.0)),
+            fits.Column("pixel_flags", f"{n}K", array=np.full((count, n), 2**40)),
+        ]
+        if star:
+            wave = np.ones((count, 1)) * 10.0 ** (first + step * np.arange(n))
+            columns += [
+                fits.Column("wavelength", f"{n}D", array=wave),
+                fits.Column("min_mjd", "J", array=np.full(count, 59600)),
+                fits.Column("max_mjd", "J", array=np.full(count, 59602)),
+                fits.Column("v_rad", "E", array=np.full(count, -12.5)),
+            ]
+        else:
+            columns += [
+                fits.Column("mjd", "J", array=59600 + np.arange(count)),
+                fits.Column("catalogid", "K", array=np.full(count, 4375786564)),
+                fits.Column("in_stack", "L", array=np.array((in_stack or [True] * count)[:count])),
+                fits.Column("xcsao_v_rad", "E", array=np.full(count, 20.0)),
+            ]
+        hdu = fits.BinTableHDU.from_columns(columns, name=name)
+        with_cards(hdu, {"INSTRMNT": name.partition("/")[0], "CRVAL": first, "CDELT": step, "NPIXELS": n})
+        hdu.add_checksum()
+        hdus.append(hdu)
+    return as_bytes(*hdus)
+
+
+def multispec(specs: list[str], data: np.ndarray, **cards) -> bytes:
+    """An IRAF multispec image; `specs` are the dispersions (`1 1 0 4000. 2. 100 0. 1. 2.`), one a line."""
+    joined = "wtype=multispec " + " ".join(f'spec{i + 1} = "{spec}"' for i, spec in enumerate(specs))
+    given = {
+        "WCSDIM": 2,
+        "CTYPE1": "MULTISPE",
+        "CTYPE2": "MULTISPE",
+        "CDELT1": 1.0,
+        "CD1_1": 1.0,
+        "LTM1_1": 1.0,
+        "WAT0_001": "system=multispec",
+        "WAT1_001": "wtype=multispec label=Wavelength units=angstroms",
+    }
+    for i in range(0, len(joined), 68):
+        given[f"WAT2_{i // 68 + 1:03d}"] = joined[i : i + 68]
+    return as_bytes(with_cards(fits.PrimaryHDU(data.astype(">f4")), given | cards))

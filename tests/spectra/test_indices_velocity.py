@@ -53,3 +53,30 @@ def test_oxygen_of_a_nebula_is_found_beside_hb_at_any_velocity_of_a_star_or_near
     """A band of ±8 Å lost [O III] 5007 between itself and its continuum at 600 km/s."""
     nebula = emission([(6562.80, velocity), (4861.35, velocity), (5006.84, velocity)], fwhm=250.0)
     assert measure(["oiii_over_hb"], nebula, BUILTIN_INDICES)["oiii_over_hb"].value == pytest.approx(1.03, abs=0.08)
+
+
+@pytest.mark.parametrize("velocity", [-240.0, 0.0, 700.0, 1250.0])
+@pytest.mark.parametrize("fwhm", [250.0, 500.0])
+def test_forbidden_lines_are_looked_for_at_the_velocity_of_the_balmer_lines(velocity: float, fwhm: float) -> None:
+    nebula = emission([(x, velocity) for x in (6562.80, 4861.35, 5006.84, 6716.44, 6730.82)], fwhm=fwhm)
+    found = measure(["oiii_over_hb_at_ha", "sii_over_ha"], nebula, BUILTIN_INDICES)
+    assert found["oiii_over_hb_at_ha"].value == pytest.approx(1.06, abs=0.1)
+    assert found["sii_over_ha"].value == pytest.approx(2.1, abs=0.25)
+
+
+def test_without_a_velocity_forbidden_lines_are_looked_for_at_rest() -> None:
+    only = emission([(5006.84, 0.0)], fwhm=250.0)
+    found = measure(["ha_velocity", "oiii5007_at_ha"], only, BUILTIN_INDICES)
+    assert found["ha_velocity"].value is None
+    assert found["oiii5007_at_ha"].value is not None
+    assert found["oiii5007_at_ha"].value < -10
+
+
+def test_helium_beside_a_broad_hb_is_no_oxygen() -> None:
+    """He I 5016 lies 10 Å from [O III] 5007; in a disc both helium and hydrogen are 1,200 km/s wide."""
+    nova = emission([(6562.80, 60.0), (4861.35, 60.0), (4921.93, 60.0)], fwhm=1200.0)
+    weak = emission([(5015.68, 60.0), (6678.15, 60.0)], fwhm=1200.0, height=0.45)
+    both = nova.replace(flux=nova.flux + weak.flux - 1.0)
+    found = measure(["oiii_over_hb_at_ha", "sii_over_ha"], both, BUILTIN_INDICES)
+    assert found["oiii_over_hb_at_ha"].value < 0.2
+    assert found["sii_over_ha"].value < 0.05

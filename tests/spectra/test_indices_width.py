@@ -45,7 +45,7 @@ def test_noise_does_not_make_a_faint_narrow_line_wide() -> None:
              for _ in range(200)]  # fmt: skip
     widths = np.array([m.value for m in found if m.value is not None])
     assert widths.size > 150
-    assert np.median(widths) == pytest.approx(290, rel=0.1)
+    assert np.median(widths) == pytest.approx(C * 5.5 / 6562.8, rel=0.1)
     assert (widths > 620).mean() < 0.02
 
 
@@ -65,14 +65,35 @@ def test_a_line_that_fills_the_window_is_a_lower_limit_and_says_so() -> None:
     assert "absorption; a lower limit: cut by the edge" in m.note
 
 
-def test_coarse_pixels_give_their_own_size_as_error() -> None:
-    w = SAMPLINGS["5 Å"]
-    m = value("ha_width", spectrum(w, 1 + gaussian(w, 6562.8, 30.0, 30.0), 200.0))
-    assert m.error == pytest.approx(C * 5.0 / 6562.8, rel=0.05)
-    assert m.value == pytest.approx(C * 30.0 / 6562.8, abs=m.error)
+def test_coarse_pixels_make_the_error_larger_than_noise_alone() -> None:
+    coarse, fine = SAMPLINGS["5 Å"], SAMPLINGS["0.5 Å"]
+    m = value("ha_width", spectrum(coarse, 1 + gaussian(coarse, 6562.8, 30.0, 30.0), 200.0))
+    assert m.value == pytest.approx(C * 30.0 / 6562.8, abs=2 * m.error)
+    assert m.error > 3 * value("ha_width", spectrum(fine, 1 + gaussian(fine, 6562.8, 30.0, 30.0), 200.0)).error
 
 
 def test_a_ripple_of_a_model_without_noise_is_no_line() -> None:
     for depth, seen in ((5e-4, False), (5e-3, True)):
         flux = sloped(W) * (1 - depth * np.exp(-0.5 * ((W - 6562.8) / 8) ** 2))
         assert (value("ha_width", spectrum(W, flux)).value is not None) == seen
+
+
+@pytest.mark.parametrize("resolution", [500.0, 1800.0])
+def test_the_intrinsic_width_has_the_instrument_removed(resolution: float) -> None:
+    instrument = 6562.8 / resolution
+    flux = 1 + gaussian(W, 6562.8, float(np.hypot(25.0, instrument)), 30.0)
+    found = value("ha_intrinsic", spectrum(W, flux, 200.0, resolution=resolution))
+    assert found.value == pytest.approx(C * 25.0 / 6562.8, rel=0.03)
+    assert value("ha_width", spectrum(W, flux, 200.0, resolution=resolution)).value > found.value
+
+
+def test_an_unresolved_line_has_an_upper_limit_and_an_unknown_resolution_is_said() -> None:
+    flux = 1 + gaussian(W, 6562.8, 6562.8 / 1800.0, 10.0)
+    found = value("ha_intrinsic", spectrum(W, flux, 200.0, resolution=1800.0))
+    assert "not resolved: an upper limit" in found.note
+    assert 0 < found.value < 1.2 * C / 1800.0
+    bare = value("ha_intrinsic", spectrum(W, flux, 200.0))
+    assert bare.value == pytest.approx(value("ha_width", spectrum(W, flux, 200.0)).value)
+    assert "the instrument's width is in it: the resolution is not known" in bare.note
+    assert bare.name == "Hα FWHM, instrument not removed"
+    assert found.name == "Hα FWHM, instrument removed"

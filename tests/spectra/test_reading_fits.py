@@ -120,7 +120,7 @@ def test_both_layouts_of_medium_resolution_are_sorted_and_joined(old):
     np.testing.assert_allclose(spectrum.wavelength, np.concatenate([blue, red]))
     np.testing.assert_array_equal(spectrum.flux[:31], np.arange(31.0)[::-1] if old else np.arange(31.0))
     assert spectrum.joins == (Join(pytest.approx(5300.0), pytest.approx(6300.0), "LAMOST MRS blue/red"),)
-    assert "1 single exposures left out" in spectrum.warnings
+    assert spectrum.n_exposures == 1
 
 
 def test_a_missing_arm_of_medium_resolution_is_said():
@@ -130,9 +130,11 @@ def test_a_missing_arm_of_medium_resolution_is_said():
     assert spectrum.joins == ()
 
 
-def test_medium_resolution_without_coadds_is_left_to_a_later_version():
+def test_medium_resolution_without_coadds_points_to_its_exposures():
     primary = make.with_cards(fits.PrimaryHDU(), make.LAMOST_CARDS)
-    with pytest.raises(SpectrumReadError, match="1 single exposures and no COADD_B"):
+    with pytest.raises(
+        SpectrumReadError, match=r"1 single exposures and no COADD_B or COADD_R; read them with specvet.exposures"
+    ):
         read(make.as_bytes(primary, make.mrs_table("B-1", np.linspace(5000.0, 5300.0, 9), old=True)))
 
 

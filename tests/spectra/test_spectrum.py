@@ -105,3 +105,33 @@ def test_exact_zeros_in_a_row_are_a_filled_gap_where_no_errors_say_so() -> None:
     assert not Spectrum(w, np.zeros(41)).good.any()
     flux[-5:] = 0.0
     assert not Spectrum(w, flux).good[-5:].any()
+
+
+def test_smoothing_leaves_a_constant_alone_and_makes_its_errors_smaller() -> None:
+    s = Spectrum(np.arange(4000.0, 4100.0), np.full(100, 3.0), np.full(100, 4.0))
+    smooth = s.smoothed(2.0)
+    np.testing.assert_allclose(smooth.flux, 3.0)
+    assert smooth.sigma is not None
+    assert smooth.sigma[50] < 0.5 / 2.0
+    assert smooth.warnings == ("smoothed by a Gaussian of 2 pixels: errors of neighbours are correlated",)
+    assert s.smoothed(0.0) is s
+
+
+def test_smoothing_passes_over_bad_pixels_and_leaves_wide_gaps_open() -> None:
+    flux, ivar = np.ones(60), np.ones(60)
+    flux[10], ivar[10] = 1e6, 0.0
+    flux[30:50] = np.nan
+    ivar[30:50] = 0.0
+    smooth = Spectrum(np.arange(4000.0, 4060.0), flux, ivar).smoothed(1.0)
+    assert smooth.flux[10] == pytest.approx(1.0)
+    assert smooth.flux[[29, 32, 47]].tolist() == pytest.approx([1.0] * 3)
+    assert np.isnan(smooth.flux[33:47]).all()
+    assert smooth.ivar is not None
+    assert not smooth.ivar[33:47].any()
+    assert not smooth.good[40]
+
+
+@pytest.mark.parametrize("sigma", [-1.0, float("nan"), float("inf"), 1e6])
+def test_an_impossible_smoothing_is_refused(sigma: float) -> None:
+    with pytest.raises(ValueError, match="a smoothing is 0 to 1000 pixels"):
+        Spectrum(W, np.ones(11)).smoothed(sigma)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from specvet.agent.requirements import missing_requirement
 from specvet.policies import Action, Answered, Call, Malformed, Policy, Trajectory, Turn
@@ -26,6 +27,7 @@ from specvet.records.schema import (
     TurnRecord,
     Verdict,
 )
+from specvet.spectra import Spectrum
 from specvet.tasks import Task
 from specvet.tools import Observation, ZoomTool, one_line
 from specvet.views import RenderError, RenderPool, RenderTimeout
@@ -64,7 +66,7 @@ def run_agent(
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     stage = _Stage(policy, pool, keep_image, tool.deadline_s)
-    seen = tool.opening()
+    seen = _opening(tool)
     verdict, stop = _no_data(task, seen), StopReason.NOT_ASKED
     opening = stage.shown(seen)
     if verdict is None and not opening.ok:
@@ -107,7 +109,7 @@ def run_agent(
         question=question,
         policy=policy.name,
         task_hash=task_hash(task),
-        spectrum_hash=tool.spectrum.content_hash,
+        spectrum_hash=_content_hash(tool.spectrum),
         opening=stage.record(opening),
         turns=tuple(
             TurnRecord(
@@ -128,6 +130,19 @@ def run_agent(
 def task_hash(task: Task) -> str:
     """SHA-256 of everything a task says; verdicts of one run must share it."""
     return text_hash(task.model_dump_json())
+
+
+# Several tasks in a row ask about one spectrum, through one tool. Both are found by identity, and never change.
+
+
+@lru_cache(maxsize=2)
+def _opening(tool: ZoomTool) -> Observation:
+    return tool.opening()
+
+
+@lru_cache(maxsize=2)
+def _content_hash(spectrum: Spectrum) -> str:
+    return spectrum.content_hash
 
 
 def _action(given: object) -> Action:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specvet.spectra import Spectrum
-from specvet.spectra.pixels import Pixels
+from specvet.spectra.pixels import pixels_of
 from specvet.tasks import Coverage, Requires
 from specvet.tools import WindowData
 
@@ -13,7 +13,7 @@ def missing_requirement(requires: Requires, data: WindowData | None) -> str:
     if data is None:
         return "there is nothing to look at"
     spectrum = data.spectrum
-    uncovered = [c for c in requires.coverage if covered_fraction(spectrum, c) < c.fraction]
+    uncovered = [c for c in requires.coverage if covered_fraction(spectrum, c, data.frame.z) < c.fraction]
     covered = len(requires.coverage) - len(uncovered)
     if requires.coverage and covered < requires.at_least:
         wanted = "; ".join(f"{c.range[0]:.0f}-{c.range[1]:.0f} Å ({c.why or 'needed'})" for c in uncovered[:3])
@@ -29,6 +29,10 @@ def missing_requirement(requires: Requires, data: WindowData | None) -> str:
     return ""
 
 
-def covered_fraction(spectrum: Spectrum, coverage: Coverage) -> float:
-    """Share (0-1) of the range that good pixels cover, in the spectrum's own medium; gaps are no coverage."""
-    return Pixels(spectrum).coverage(coverage.range)
+def covered_fraction(spectrum: Spectrum, coverage: Coverage, z: float = 0.0) -> float:
+    """Share (0-1) of the range that good pixels cover, in the spectrum's own medium; gaps are no coverage.
+
+    `z` is the redshift that was taken out; the share does not depend on it, but a policy that measures next can use
+    what was prepared for it.
+    """
+    return pixels_of(spectrum, z).coverage(coverage.range)

@@ -53,16 +53,16 @@ def tasks(
 def _print_indices(json: bool) -> None:
     from specvet.spectra.index_table import BUILTIN_INDICES, described
 
-    rows = [(key, index.name, index.unit, described(index)) for key, index in BUILTIN_INDICES.items()]
+    rows = [(key, index.name, index.unit, described(index), index.source) for key, index in BUILTIN_INDICES.items()]
     if json:
-        for key, name, unit, how in rows:
-            print_json({"index": key, "name": name, "unit": unit, "how": how})
+        for key, name, unit, how, source in rows:
+            print_json({"index": key, "name": name, "unit": unit, "how": how, "source": source})
         return
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in ("index", "name", "unit", "how (Å in air unless said)"):
+    for column in ("index", "name", "unit", "how (Å in air unless said)", "source"):
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*row)

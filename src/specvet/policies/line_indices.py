@@ -10,26 +10,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from specvet.policies.base import Action, Answered, Call, Capability, Trajectory
 from specvet.policies.checking import check_names
-from specvet.policies.scoring import Score, fulfilled, score
+from specvet.policies.scoring import Score, Weighed, fulfilled, score, weighed
 from specvet.records import text_hash
 from specvet.records.schema import Answer, EvidenceItem, Measurement, Verdict
-from specvet.spectra import Spectrum
+from specvet.spectra import Medium, Spectrum
 from specvet.spectra.index_table import BUILTIN_INDICES
 from specvet.spectra.indices import (
     FormulaIndex,
     Index,
     LineIndex,
+    Meter,
+    Range,
     RatioIndex,
     WidthIndex,
     formula_names,
     in_band,
-    measure,
 )
+from specvet.spectra.pixels import pixels_of
 from specvet.tasks import Evidence, IndexDefinition, KeyWindow, Rival, Task, builtin_rivals
 from specvet.tools import TOOL_NAME, WindowData
 
@@ -50,11 +53,70 @@ CONFIDENCE_LIMIT = 0.99
 """No rule of thumb is surer than this."""
 
 
+MAX_PLANS = 64
+"""Tasks whose plans are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a task needs measured."""
+
+    task: Task
+    indices: dict[str, Index]
+    rivals: tuple[Rival, ...]
+    of_task: frozenset[str]
+    """Names that the task itself rests on, without its rivals."""
+    names: tuple[str, ...]
+    """All of them and what their formulas rest on, sorted."""
+    plain: tuple[str, ...]
+    """Those of `names` that are no formulas."""
+    calls: tuple[tuple[KeyWindow, Call], ...]
+    """The look at each key window."""
+    spans: dict[Medium, list[tuple[str, Range]]] = field(default_factory=dict)
+    """All that each of `plain` needs to see, by medium; filled as media come."""
+
+    @classmethod
+    def of(cls, task: Task) -> _Plan:
+        indices = task_indices(task)
+        rivals = tuple(r if isinstance(r, Rival) else builtin_rivals()[r] for r in task.rivals)
+        of_task = _names(task.evidence) | {c.index for u in task.undecidable for c in u.given}
+        names = of_task | _names(e for r in rivals for e in r.evidence)
+        plain = _plain_names(names, indices)
+        calls = tuple((w, _call(w)) for w in task.windows)
+        return cls(task, indices, rivals, frozenset(of_task), tuple(sorted(names | plain)), tuple(sorted(plain)), calls)
+
+    def spans_in(self, medium: Medium) -> list[tuple[str, Range]]:
+        if medium not in self.spans:
+            found = ((name, self.indices[name]) for name in self.plain)
+            self.spans[medium] = [
+                (name, in_band(index.span, index.medium, medium))
+                for name, index in found
+                if not isinstance(index, FormulaIndex)
+            ]
+        return self.spans[medium]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spectrum:
+    """What is known of the spectrum in hand, whichever task asked."""
+
+    data: WindowData
+    meter: Meter
+    extent: tuple[float, float]
+    """First and last finite pixel, Å."""
+    rivals: dict[str, Weighed] = field(default_factory=dict)
+    """Built-in rivals weighed so far, by name."""
+
+
 class LineIndices:
     """Looks at the task's windows in order, then answers from the measured indices."""
 
     name = "line-indices"
     capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self) -> None:
+        self._plans: dict[int, _Plan] = {}
+        self._last: _Spectrum | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -65,9 +127,9 @@ class LineIndices:
     def act(self, trajectory: Trajectory) -> Action:
         """The next window that holds data, or the verdict when all have been seen."""
         asked = [t.action.arguments for t in trajectory.turns if isinstance(t.action, Call)]
-        low, high = _extent(trajectory)
-        for window in trajectory.task.windows:
-            call = _call(window)
+        plan, data = self._plan(trajectory.task), trajectory.opening.data
+        low, high = self._spectrum(data).extent if data is not None else (0.0, 0.0)
+        for window, call in plan.calls:
             overlap = min(high, window.range[1]) - max(low, window.range[0])
             if call.arguments in asked or overlap < MIN_WINDOW_SEEN * (window.range[1] - window.range[0]):
                 continue
@@ -85,23 +147,54 @@ class LineIndices:
         if not task.evidence:
             reason = f"the task {task.key!r} lists no evidence, so there is nothing to measure; a person must look"
             return Answered(Verdict(answer=Answer.UNSURE, confidence=0.5, p_yes=0.5, reason=reason))
-        indices = task_indices(task)
-        rivals = [r if isinstance(r, Rival) else builtin_rivals()[r] for r in task.rivals]
-        names = _names(task.evidence) | {c.index for u in task.undecidable for c in u.given}
-        measured, windows = _measured(trajectory, names | _names(e for r in rivals for e in r.evidence), indices)
+        plan = self._plan(task)
+        spectrum = self._spectrum(trajectory.opening.data)
+        measured, windows = _measured(trajectory, plan, spectrum.meter)
         result = score(task.evidence, task.prior, measured, windows)
-        verdict = _verdict(task, result, measured, self._likelier(rivals, measured, windows))
-        shown = tuple(m for name, m in measured.items() if name in names)
+        verdict = _verdict(task, result, measured, self._likelier(plan.rivals, measured, windows, spectrum.rivals))
+        shown = tuple(m for name, m in measured.items() if name in plan.of_task)
         return Answered(verdict, shown, text=verdict.reason)
+
+    def _plan(self, task: Task) -> _Plan:
+        """What is to be measured for `task`; worked out once, as a list asks the same task again and again."""
+        plan = self._plans.get(id(task))
+        if plan is None or plan.task is not task:
+            if len(self._plans) >= MAX_PLANS:
+                self._plans.clear()
+            plan = self._plans[id(task)] = _Plan.of(task)
+        return plan
+
+    def _spectrum(self, data: WindowData | None) -> _Spectrum:
+        """The last spectrum where it is asked about again: several tasks share what was measured."""
+        assert data is not None  # an opening without data is no trajectory
+        last = self._last
+        if last is None or last.data.spectrum is not data.spectrum or last.data.frame.z != data.frame.z:
+            last = self._last = _Spectrum(data, Meter(pixels_of(data.spectrum, data.frame.z)), _extent(data.spectrum))
+            last.meter.prepare((plan.names, plan.indices) for plan in self._plans.values())
+        return last
 
     @staticmethod
     def _likelier(
-        rivals: list[Rival], measured: Mapping[str, Measurement], windows: Mapping[str, str]
+        rivals: tuple[Rival, ...],
+        measured: Mapping[str, Measurement],
+        windows: Mapping[str, str],
+        known: dict[str, Weighed],
     ) -> tuple[str, Score] | None:
         """The rival class that the measurements fit best, if any fits."""
-        scores = [(r.name, score(r.evidence, r.prior, measured, windows)) for r in rivals]
-        scores = [(name, s) for name, s in scores if s.log_odds > 0 and s.measured >= MIN_MEASURED_NO]
-        return max(scores, key=lambda pair: pair[1].log_odds, default=None)
+        fits = []
+        for rival in rivals:
+            built_in = builtin_rivals().get(rival.name) is rival  # rests on built-in indices: the same for every task
+            found = known.get(rival.name) if built_in else None
+            if found is None:
+                found = weighed(rival.evidence, rival.prior, measured)
+                if built_in:
+                    known[rival.name] = found
+            if found.log_odds > 0 and found.measured >= MIN_MEASURED_NO:
+                fits.append((found.log_odds, rival))
+        if not fits:
+            return None
+        best = max(fits, key=lambda pair: pair[0])[1]
+        return best.name, score(best.evidence, best.prior, measured, windows)
 
 
 def _call(window: KeyWindow) -> Call:
@@ -134,48 +227,34 @@ def _names(evidence: Iterable[Evidence]) -> set[str]:
     return names
 
 
-def _extent(trajectory: Trajectory) -> tuple[float, float]:
-    data = trajectory.opening.data
-    if data is None:
-        return (0.0, 0.0)
-    finite = data.spectrum.wavelength[np.isfinite(data.spectrum.flux)]
+def _extent(spectrum: Spectrum) -> tuple[float, float]:
+    finite = spectrum.wavelength[np.isfinite(spectrum.flux)]
     return (float(finite[0]), float(finite[-1])) if finite.size else (0.0, 0.0)
 
 
-def _measured(
-    trajectory: Trajectory, names: set[str], indices: Mapping[str, Index]
-) -> tuple[dict[str, Measurement], dict[str, str]]:
-    """Every index measured in the narrowest window looked at that holds it, else in the whole spectrum.
+def _measured(trajectory: Trajectory, plan: _Plan, meter: Meter) -> tuple[dict[str, Measurement], dict[str, str]]:
+    """Every index that the plan names, and the key of the narrowest window looked at that shows all of it.
 
-    Also says in which window (its key) each was measured; `` stands for the whole spectrum.
+    Windows are cuts of the whole spectrum, pixel for pixel, so an index is measured once and is the same in all of
+    them. `` stands for the whole spectrum.
     """
-    keys = [(_call(w).arguments, w.key) for w in trajectory.task.windows]
-    looks = [
-        (next((key for arguments, key in keys if arguments == t.action.arguments), ""), t.observation.data)
-        for t in trajectory.turns
-        if isinstance(t.action, Call) and t.observation is not None and t.observation.ok and t.observation.data
-    ]
-    looks.sort(key=lambda look: look[1].spectrum.wave_max - look[1].spectrum.wave_min)
-    assert trajectory.opening.data is not None
-    looks.append(("", trajectory.opening.data))
-    plain = _plain_names(names, indices)
-    by_look: dict[int, list[str]] = {}
+    looks = []
+    for t in trajectory.turns:
+        if isinstance(t.action, Call) and t.observation is not None and t.observation.ok and t.observation.data:
+            s, arguments = t.observation.data.spectrum, t.action.arguments
+            key = next((w.key for w, call in plan.calls if call.arguments == arguments), "")
+            looks.append((s.wave_max - s.wave_min, s.wave_min, s.wave_max, key))
+    looks.sort(key=lambda look: look[0])
+    everything = meter.measure(plan.names, plan.indices)
     windows: dict[str, str] = {}
-    for name in sorted(plain):
-        index = indices[name]
-        assert not isinstance(index, FormulaIndex)
-        i = next((i for i, (_, data) in enumerate(looks) if _holds(data, index)), len(looks) - 1)
-        by_look.setdefault(i, []).append(name)
-        windows[name] = looks[i][0]
-    measured: dict[str, Measurement] = {}
-    for i, group in by_look.items():
-        data = looks[i][1]
-        measured.update(measure(group, data.spectrum, indices, z=data.frame.z))
-    everything = measure(sorted(names), _nothing(), indices, known=measured)
-    for name in names - plain:
-        first = formula_names(indices[name].formula)  # type: ignore[union-attr]
-        windows[name] = next((windows[n] for n in first if windows.get(n)), "")
-    return {name: everything[name] for name in sorted(names | plain)}, windows
+    assert trajectory.opening.data is not None
+    for name, (first, last) in plan.spans_in(trajectory.opening.data.spectrum.medium):
+        windows[name] = next((key for _, low, high, key in looks if low <= first and last <= high), "")
+    for name in plan.names:
+        index = plan.indices[name]
+        if isinstance(index, FormulaIndex):
+            windows[name] = next((windows[n] for n in formula_names(index.formula) if windows.get(n)), "")
+    return {name: everything[name] for name in plan.names}, windows
 
 
 def _plain_names(names: set[str], indices: Mapping[str, Index]) -> set[str]:
@@ -196,19 +275,9 @@ def _plain_names(names: set[str], indices: Mapping[str, Index]) -> set[str]:
     return plain
 
 
-def _holds(data: WindowData, index: LineIndex | WidthIndex | RatioIndex) -> bool:
-    s = data.spectrum
-    low, high = in_band(index.span, index.medium, s.medium)
-    return s.wave_min <= low and high <= s.wave_max
-
-
 def _plain(x: float) -> float | int:
     """Whole Å as people and models write them."""
     return int(x) if x.is_integer() else x
-
-
-def _nothing() -> Spectrum:
-    return Spectrum(np.empty(0), np.empty(0))
 
 
 def _verdict(

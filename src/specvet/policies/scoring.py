@@ -41,11 +41,21 @@ class Score:
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, self.log_odds))))
 
 
-def score(
-    evidence: Iterable[Evidence], prior: float, measured: Mapping[str, Measurement], windows: Mapping[str, str]
-) -> Score:
-    """Weigh `evidence` with what was `measured` (by index name); `windows` tells in which window each index lies."""
-    chosen: dict[str, EvidenceItem] = {}
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Evidence weighed, before it is put into words."""
+
+    log_odds: float
+    counted: tuple[tuple[float, Evidence, Measurement, bool], ...]
+    """Log-odds, evidence, measurement and whether it lies on the named side, for each piece or group."""
+    measured: float
+    missing: tuple[str, ...]
+    clear: bool
+
+
+def weighed(evidence: Iterable[Evidence], prior: float, measured: Mapping[str, Measurement]) -> Weighed:
+    """How far `evidence` speaks for a class, with what was `measured` (by index name)."""
+    chosen: dict[str | int, tuple[float, Evidence, Measurement, bool]] = {}
     total = seen = 0.0
     missing: list[str] = []
     clear = False
@@ -59,29 +69,42 @@ def score(
                 missing.append(measurement.name if measurement else e.index)
             continue
         seen += weight
-        gate = fulfilled(e.given, measured)
+        gate = fulfilled(e.given, measured) if e.given else 1.0
         side = step(measurement, e.side, e.at, e.soft)
         # One of several ways to be of a class fails when its conditions do; evidence of its own then says nothing.
         met = side * gate if e.group else side
         worth = (1.0 if e.group else gate) * measurement.quality * leaning(met, e.yes, e.no)
-        shows = met >= 0.5
         beyond = abs(measurement.value - e.at)
         clear = clear or (worth > 0 and beyond >= CLEAR * (measurement.error or 0.0))
-        says = (e.when if shows else e.otherwise) or f"{measurement.name} {'' if shows else 'not '}{e.side} {e.at:g}"
-        item = EvidenceItem(
-            says=says, window=windows.get(e.index, ""), measurement=measurement, log_odds=round(worth, 3)
-        )
-        group = e.group or f"#{i}"
-        if group not in chosen or item.log_odds > chosen[group].log_odds:
-            chosen[group] = item
-    items = sorted(chosen.values(), key=lambda item: -abs(item.log_odds))
-    return Score(
-        log_odds=prior + sum(item.log_odds for item in items),
-        items=tuple(item for item in items if abs(item.log_odds) >= 0.05),
+        worth = round(worth, 3)
+        group = e.group or i
+        if group not in chosen or worth > chosen[group][0]:
+            chosen[group] = worth, e, measurement, met >= 0.5
+    return Weighed(
+        log_odds=prior + sum(c[0] for c in chosen.values()),
+        counted=tuple(sorted(chosen.values(), key=lambda c: -abs(c[0]))),
         measured=seen / total if total else 0.0,
         missing=tuple(missing),
         clear=clear,
     )
+
+
+def score(
+    evidence: Iterable[Evidence], prior: float, measured: Mapping[str, Measurement], windows: Mapping[str, str]
+) -> Score:
+    """Weigh `evidence` with what was `measured` (by index name); `windows` tells in which window each index lies."""
+    found = weighed(evidence, prior, measured)
+    items = (
+        EvidenceItem(
+            says=(e.when if shows else e.otherwise) or f"{m.name} {'' if shows else 'not '}{e.side} {e.at:g}",
+            window=windows.get(e.index, ""),
+            measurement=m,
+            log_odds=worth,
+        )
+        for worth, e, m, shows in found.counted
+        if abs(worth) >= 0.05
+    )
+    return Score(found.log_odds, tuple(items), found.measured, found.missing, found.clear)
 
 
 def step(measurement: Measurement, side: str, at: float, soft: float) -> float:

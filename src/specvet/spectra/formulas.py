@@ -29,22 +29,32 @@ def formula_names(formula: str) -> list[str]:
 
 def formula_value(formula: str, values: Mapping[str, float]) -> float:
     """What a formula comes to. ValueError where it is not one, ZeroDivisionError where it divides by zero."""
+    return formula_function(formula)(values)
 
-    def walk(node: ast.expr) -> float:
+
+@functools.lru_cache(maxsize=1024)
+def formula_function(formula: str) -> Callable[[Mapping[str, float]], float]:
+    """A formula as a function of the values of its names, for those who ask it often; ValueError as above."""
+
+    def built(node: ast.expr) -> Callable[[Mapping[str, float]], float]:
         match node:
             case ast.Constant(value=int() | float() as value):
-                return float(value)
+                number = float(value)
+                return lambda _: number
             case ast.Name(id=name):
-                return values[name]
+                return operator.itemgetter(name)
             case ast.UnaryOp(operand=operand):
-                return -walk(operand)
+                inner = built(operand)
+                return lambda values: -inner(values)
             case ast.BinOp(left=left, op=op, right=right):
-                return _OPERATORS[type(op)](walk(left), walk(right))
+                first, second, apply = built(left), built(right), _OPERATORS[type(op)]
+                return lambda values: apply(first(values), second(values))
             case ast.Call(func=ast.Name(id=name), args=args):
-                return _FUNCTIONS[name](*(walk(a) for a in args))
-        raise AssertionError("formula_names lets nothing else through")
+                function, inners = _FUNCTIONS[name], [built(a) for a in args]
+                return lambda values: function(*[i(values) for i in inners])
+        raise AssertionError("_checked lets nothing else through")
 
-    return walk(_checked(formula)[0])
+    return built(_checked(formula)[0])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,10 @@ class LineIndex:
     band: Range
     sides: tuple[Range, Range]
     medium: Medium = "air"
+    source: str = ""
+    """Where band and sides come from; the same for the other kinds."""
+    follows: WidthIndex | None = None
+    """A velocity that moves band and sides: where it is measured, the line is looked for at that velocity."""
     unit = "Å"
 
     @property
@@ -42,7 +47,8 @@ class WidthIndex:
     line: LineIndex
     centre: float
     """Å, in the medium of `line`: where velocities are zero."""
-    of: Literal["width", "velocity"] = "width"
+    of: Literal["width", "velocity", "intrinsic"] = "width"
+    source: str = ""
     unit = "km/s"
 
     @property
@@ -63,6 +69,7 @@ class RatioIndex:
     band: Range
     reference: tuple[Range, ...]
     medium: Medium = "air"
+    source: str = ""
     unit = ""
 
     @property
@@ -78,11 +85,13 @@ class FormulaIndex:
     name: str
     formula: str
     unit: str = ""
+    source: str = ""
 
 
 Index = LineIndex | WidthIndex | RatioIndex | FormulaIndex
 
 
+@functools.lru_cache(maxsize=4096)
 def in_band(band: Range, given: Medium, wanted: Medium) -> Range:
     """Both ends of a band (Å) converted from one medium to another."""
     return in_medium(band[0], given, wanted), in_medium(band[1], given, wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +114,8 @@ class Spectrum:
     """Where it came from, as the caller wrote it; empty for bytes and open files without a name."""
     row: int = 0
     """Which target of that file; (file, row) identifies a spectrum, since survey ids repeat."""
+    n_exposures: int = 0
+    """How many single exposures of it the file holds beside it; `specvet.exposures(file)` reads them."""
     warnings: tuple[str, ...] = ()
     """What a person should know before trusting it (`no error array`, `arm R missing`)."""
 
@@ -174,12 +176,43 @@ class Spectrum:
         good = self.good
         if int(good.sum()) < 5:
             return None
-        if self.ivar is not None:
-            return float(np.median(self.flux[good] * np.sqrt(self.ivar[good])))
         flux = self.flux[good]
-        # DER_SNR (Stoehr et al. 2008, ASP Conf. 394, 505): noise from third differences, blind to smooth shapes.
-        noise = 0.6052697 * np.median(np.abs(2.0 * flux[2:-2] - flux[:-4] - flux[4:]))
-        return float(np.median(flux) / noise) if noise > 0 else None
+        with np.errstate(over="ignore", invalid="ignore"):  # fluxes near the largest number there is
+            if self.ivar is not None:
+                snr = float(np.median(flux * np.sqrt(self.ivar[good])))
+            else:
+                # DER_SNR (Stoehr et al. 2008, ASP Conf. 394, 505): noise from third differences, blind to shapes.
+                noise = 0.6052697 * np.median(np.abs(2.0 * flux[2:-2] - flux[:-4] - flux[4:]))
+                snr = float(np.median(flux) / noise) if noise > 0 else np.nan
+        return snr if np.isfinite(snr) else None
+
+    @property
+    def coord(self) -> Any:
+        """The position as an astropy `SkyCoord` (ICRS), or None without one."""
+        if self.ra is None or self.dec is None:
+            return None
+        from astropy.coordinates import SkyCoord
+
+        return SkyCoord(self.ra, self.dec, unit="deg", frame="icrs")
+
+    def smoothed(self, sigma: float) -> Spectrum:
+        """Convolved with a Gaussian of `sigma` pixels, with its errors; see `specvet.spectra.smoothing`."""
+        from specvet.spectra.smoothing import smoothed
+
+        return smoothed(self, sigma)
+
+    def to_specutils(self) -> Any:
+        """This spectrum as a `specutils.Spectrum`; see `specvet.spectra.interop`. Needs specutils (ImportError)."""
+        from specvet.spectra.interop import to_specutils
+
+        return to_specutils(self)
+
+    @classmethod
+    def from_specutils(cls, spectrum: Any) -> Spectrum:
+        """A `Spectrum` from a one-dimensional `specutils.Spectrum`; see `specvet.spectra.interop`."""
+        from specvet.spectra.interop import from_specutils
+
+        return from_specutils(spectrum)
 
     @property
     def content_hash(self) -> str:

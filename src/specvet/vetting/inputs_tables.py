@@ -13,12 +13,12 @@ import io
 import lzma
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 
 from specvet.vetting.inputs_columns import InputError, no_columns_message, where_spectra_are
+from specvet.vetting.inputs_fits import fits_list, plainly_spectral
+from specvet.vetting.inputs_listed import SPECTRAL, ListTable, Row, Unrecognised, array_rows, as_text
 
 HEAD = 1 << 16
 """Bytes that decide what a file is."""
@@ -27,32 +27,6 @@ MAX_COUNTED = 500_000_000
 """Text lists above this many bytes are not counted beforehand."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".ecsv", ".psv", ".csv.gz", ".tsv.gz", ".ecsv.gz")
-
-SPECTRAL = re.compile(
-    r"(log)?-?(lam|wav|wl|lambda|angstrom|nm|flux|ivar|counts|intensity|freq|energy).*", re.IGNORECASE
-)
-"""Column names by which a table is a spectrum."""
-
-Row = tuple[str, "list[str] | str"]
-"""Where it stands (`line 17`), and its values, or what is wrong with it."""
-
-
-@dataclass(frozen=True)
-class ListTable:
-    """A list of spectra: its columns, and a way to go through its rows."""
-
-    path: str
-    columns: tuple[str, ...]
-    rows: Callable[[Sequence[int]], Iterator[Row]]
-    """Rows, from the first, with the values of the asked columns."""
-    count: Callable[[], int | None]
-
-
-@dataclass(frozen=True)
-class Unrecognised:
-    """A table that says nowhere where spectra are; it may be a spectrum that only its reader knows."""
-
-    message: str
 
 
 def open_list(path: str, *, path_column: str | None, root: str | None, forced: bool) -> ListTable | Unrecognised | None:
@@ -69,7 +43,8 @@ def open_list(path: str, *, path_column: str | None, root: str | None, forced: b
     if head.startswith(b"PAR1"):
         return _parquet(path, path_column)
     if head.startswith(b"SIMPLE  ="):
-        return _fits(path, path_column) or _not_a_list(path, forced, "a FITS file without a table of spectra")
+        found = None if plainly_spectral(head, path_column) else fits_list(path, path_column)
+        return found or _not_a_list(path, forced, "a FITS file without a table of spectra")
     if b"<VOTABLE" in head[:2048]:
         return _votable(path, path_column)
     encoding = "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
@@ -241,7 +216,7 @@ def _unpacked(path: str) -> IO[bytes]:
 # Binary tables -------------------------------------------------------------------------------------------------------
 
 
-def _parquet(path: str, path_column: str | None) -> ListTable:
+def _parquet(path: str, path_column: str | None) -> ListTable | Unrecognised:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -251,7 +226,7 @@ def _parquet(path: str, path_column: str | None) -> ListTable:
     except (pa.ArrowException, OSError) as e:
         raise InputError(f"{path}: a damaged Parquet file: {str(e).splitlines()[0]}") from None
     if where_spectra_are(columns, path_column) is None:
-        raise InputError(no_columns_message(path, columns, path_column))
+        return Unrecognised(no_columns_message(path, columns, path_column))  # or spectra, a row each
 
     def rows(needed: Sequence[int]) -> Iterator[Row]:
         number = 0
@@ -260,58 +235,9 @@ def _parquet(path: str, path_column: str | None) -> ListTable:
                 values = [batch.column(columns[i]).to_pylist() for i in needed]
                 for row in zip(*values, strict=True):
                     number += 1
-                    yield f"row {number}", [_as_text(v) for v in row]
+                    yield f"row {number}", [as_text(v) for v in row]
 
     return ListTable(path, columns, rows, lambda: n)
-
-
-def _fits(path: str, path_column: str | None) -> ListTable | Unrecognised | None:
-    """A FITS table whose columns say where spectra are; None when the file holds images or spectral columns."""
-    import warnings
-
-    from astropy.io import fits
-
-    tables: list[tuple[int, tuple[str, ...], int]] = []
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with fits.open(path, memmap=True) as hdus:
-                for i, hdu in enumerate(hdus):
-                    if not isinstance(hdu, fits.BinTableHDU | fits.TableHDU):
-                        if hdu.header.get("NAXIS", 0) > 0:
-                            return None
-                        continue
-                    names = tuple(hdu.columns.names)
-                    if any(SPECTRAL.fullmatch(name) for name in names) and not (
-                        where_spectra_are(names, path_column) is not None and _is_no_spectrum(path)
-                    ):
-                        return None
-                    tables.append((i, names, int(hdu.header["NAXIS2"])))
-    except Exception:  # a damaged file: its reader says why
-        return None
-    for i, names, n in tables:
-        if where_spectra_are(names, path_column) is not None:
-            return ListTable(path, names, partial(_fits_rows, path, i, names), partial(int, n))
-    return Unrecognised(no_columns_message(path, tables[0][1], path_column)) if tables else None
-
-
-def _is_no_spectrum(path: str) -> bool:
-    """Whether a table with columns such as FLUX_G beside survey ids is no spectrum itself."""
-    from specvet.spectra import SpectrumReadError, read
-
-    try:
-        read(path)
-    except SpectrumReadError:
-        return True
-    return False
-
-
-def _fits_rows(path: str, hdu: int, names: tuple[str, ...], needed: Sequence[int]) -> Iterator[Row]:
-    from astropy.io import fits
-
-    with fits.open(path, memmap=True) as hdus:
-        data = hdus[hdu].data
-        yield from _array_rows([data[names[i]] for i in needed], len(data))
 
 
 def _votable(path: str, path_column: str | None) -> ListTable | Unrecognised:
@@ -334,24 +260,6 @@ def _votable(path: str, path_column: str | None) -> ListTable | Unrecognised:
 
     def rows(needed: Sequence[int]) -> Iterator[Row]:
         again = table()
-        return _array_rows([again[columns[i]] for i in needed], n)
+        return array_rows([again[columns[i]] for i in needed], n)
 
     return ListTable(path, columns, rows, lambda: n)
-
-
-def _array_rows(columns: list[Any], n: int, step: int = 10_000) -> Iterator[Row]:
-    for start in range(0, n, step):
-        chunk = [c[start : start + step].tolist() for c in columns]
-        for number, row in enumerate(zip(*chunk, strict=True), start + 1):
-            yield f"row {number}", [_as_text(v) for v in row]
-
-
-def _as_text(value: object) -> str:
-    """A table's value as it would be written; empty for null and masked."""
-    if value is None:
-        return ""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape").strip().strip("\0")
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))  # a whole number that the column's type made a float
-    return str(value).strip()

@@ -15,18 +15,34 @@ Bits = NDArray[np.int64]
 
 
 def as_float(values: ArrayLike) -> FloatArray:
-    """Native float64, whatever the byte order of the file. Raises SpectrumReadError for complex numbers."""
+    """Native float64, NaN where masked, whatever the byte order of the file.
+
+    Raises `SpectrumReadError` for what are no real numbers.
+    """
     if np.iscomplexobj(values):
         raise SpectrumReadError("", "holds complex numbers; save the flux as real numbers")
-    return np.ascontiguousarray(values, dtype=np.float64)
+    try:
+        if isinstance(values, np.ma.MaskedArray):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SpectrumReadError("", f"holds {_kind(values)} where numbers are expected; save them as numbers") from None
+
+
+def _kind(values: ArrayLike) -> str:
+    dtype = np.asarray(values).dtype
+    return "text" if dtype.kind in "SU" else f"values of type {dtype}"
 
 
 def as_bits(values: ArrayLike) -> Bits:
-    """A bit mask as int64; masks stored as floats (LAMOST) are converted, NaN becomes 0."""
-    array = np.asarray(values)
+    """A bit mask as int64; masks stored as floats (LAMOST) are converted; NaN and what is masked become 0."""
+    array = np.ma.filled(values, 0) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     if array.dtype.kind == "f":
         array = np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
-    return np.ascontiguousarray(array, dtype=np.int64)
+    try:
+        return np.ascontiguousarray(array, dtype=np.int64)
+    except (TypeError, ValueError):
+        raise SpectrumReadError("", f"holds a mask of {_kind(array)}; save it as whole numbers") from None
 
 
 def clean_ivar(ivar: ArrayLike) -> FloatArray:
@@ -59,7 +75,10 @@ def build(
     """A `Spectrum` from arrays of shape (n_pix,): wavelength in Å, flux, ivar and bit mask.
 
     Drops pixels without a finite positive wavelength, sorts, drops exact duplicates (the first stays), sets ivar to 0
-    where it is no inverse variance or the flux is not finite; says so in `warnings`. `joins` outside the wavelength
+    where it is no inverse variance or the flux is not finite; says so in `warnings`.
+
+    Refuses what is no spectrum of one target: wavelengths that repeat, that start again over the same range, or a
+    handful of bands far apart. `joins` outside the wavelength
     range are left out. A spectrum without any finite flux is an error, or with `keep_dead` (a row among others, whose
     place must stay) a warning. Raises `SpectrumReadError` for unequal lengths and fewer than two pixels.
     """
@@ -71,13 +90,18 @@ def build(
         if array is not None and array.shape != wave.shape:
             raise SpectrumReadError(file, f"{name} has shape {array.shape}, wavelength {wave.shape}; damaged file?")
 
-    order = _order(wave, notes)
+    if wave.ndim != 1:
+        raise SpectrumReadError(file, f"a spectrum of shape {wave.shape}; give wavelength and flux one axis")
+    order = _order(wave, notes, file)
     if order is not None:
         wave, values = wave[order], values[order]
         weights = None if weights is None else weights[order]
         bits = None if bits is None else bits[order]
     if wave.size < 2:
         raise SpectrumReadError(file, f"{wave.size} pixels with a wavelength; a spectrum needs at least 2")
+    if _is_photometry(wave):
+        bands = f"{wave.size} points from {wave[0]:g} to {wave[-1]:g} Å"
+        raise SpectrumReadError(file, f"{bands}, as far apart as photometric bands: no spectrum")
 
     finite = np.isfinite(values)
     if not finite.any():
@@ -97,7 +121,39 @@ def build(
     return Spectrum(wave, values, weights, bits, joins=kept, file=file, warnings=tuple(dict.fromkeys(notes)), **fields)
 
 
-def _order(wave: FloatArray, notes: list[str]) -> NDArray[np.intp] | None:
+_MAX_BANDS = 30
+_BAND = 0.05
+"""Of the wavelength: points that are further apart on average are those of broad bands (R < 20)."""
+
+
+def _is_photometry(wave: FloatArray) -> bool:
+    return 3 <= wave.size <= _MAX_BANDS and float(np.median(np.diff(wave) / wave[1:])) > _BAND
+
+
+_MAX_REPEATED = 0.1
+"""Of all pixels; unnamed columns of text are held to the same."""
+
+_LEAST_BLOCK = 10
+"""Pixels of each of two spectra that stand one below the other."""
+_SAME_RANGE = 0.9
+"""Of the narrower block; neighbouring orders of an echelle spectrum overlap by less."""
+
+
+def starts_again(wave: FloatArray) -> int:
+    """How many times increasing wavelengths start again over the range that they have just covered."""
+    starts = np.flatnonzero(np.diff(wave) < 0) + 1
+    if not starts.size or starts.size > wave.size / _LEAST_BLOCK:
+        return 0
+    edges = np.concatenate([[0], starts, [wave.size]])
+    if int(np.diff(edges).min()) < _LEAST_BLOCK:
+        return 0
+    low, high = wave[edges[:-1]], wave[edges[1:] - 1]
+    overlap = np.minimum(high[1:], high[:-1]) - np.maximum(low[1:], low[:-1])
+    narrower = np.minimum(high[1:] - low[1:], high[:-1] - low[:-1])
+    return int(np.sum(overlap > _SAME_RANGE * narrower))
+
+
+def _order(wave: FloatArray, notes: list[str], file: str) -> NDArray[np.intp] | None:
     """Indices that make `wave` finite, increasing and unique; None where it already is."""
     usable = np.isfinite(wave) & (wave > 0)
     if usable.all() and bool(np.all(wave[1:] > wave[:-1])):
@@ -109,12 +165,20 @@ def _order(wave: FloatArray, notes: list[str]) -> NDArray[np.intp] | None:
     steps = np.diff(kept)
     if not bool(np.all(steps >= 0)):
         if not bool(np.all(steps <= 0)):
+            if times := starts_again(kept) or starts_again(kept[::-1]):
+                problem = f"the wavelengths start again over the same range ({times + 1} spectra one below the other?)"
+                raise SpectrumReadError(
+                    file, f"{problem}; name a column of identifiers, or save each spectrum by itself"
+                )
             notes.append("wavelengths were not in order: sorted")
         index = index[np.argsort(kept, kind="stable")]
         kept = wave[index]
     repeated = np.zeros(index.size, dtype=bool)
     repeated[1:] = kept[1:] == kept[:-1]
     if repeated.any():
+        if int(repeated.sum()) > _MAX_REPEATED * index.size:
+            problem = f"{int(repeated.sum())} of {index.size} wavelengths repeat: not the pixels of one spectrum"
+            raise SpectrumReadError(file, f"{problem}; give each spectrum by itself")
         notes.append(f"{int(repeated.sum())} pixels with a repeated wavelength dropped")
         index = index[~repeated]
     return index

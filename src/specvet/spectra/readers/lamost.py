@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.readers.arms import Arm, join_arms
 from specvet.spectra.readers.building import as_bits, as_float, build, clean_ivar
+from specvet.spectra.readers.columns import from_log10
 from specvet.spectra.readers.fitsfile import FitsInput, card, is_table
 from specvet.spectra.readers.values import identifier, identifiers, number, redshift, text
 from specvet.spectra.spectrum import FloatArray, Join, Medium, Spectrum
 
-_JOIN = Join(5700.0, 5900.0, "LAMOST blue/red")
+JOIN = Join(5700.0, 5900.0, "LAMOST blue/red")
+MRS_RESOLUTION = 7500.0
+"""LAMOST medium-resolution survey, Liu et al. 2020, arXiv:2005.07210."""
+
 _ID_CARDS = {
     "obsid": "OBSID",
     "designation": "DESIG",
@@ -64,31 +68,38 @@ def low_resolution_table(fits: FitsInput) -> list[Spectrum] | None:
         table = fits.table(hdu)
         names = table.names
         masks = [name for name in ("andmask", "ormask") if name in names]
-        if table.rows != 1 or not masks or not {"flux", "wavelength"} <= names.keys():
+        if table.rows != 1 or not masks or "flux" not in names:
             continue
+        if "wavelength" not in names:
+            if "LAMOST" not in text(card(fits.primary.header, "TELESCOP")).upper():
+                continue
+            raise SpectrumReadError(fits.file, f"HDU {hdu.name} has no column WAVELENGTH (LAMOST table); damaged file?")
         flux, ivar, wavelength, mask = (fits.pixels(hdu, n) for n in ("FLUX", "IVAR", "WAVELENGTH", masks[0]))
         return [_low_resolution(fits, wavelength, flux=flux, ivar=ivar, mask=mask, layout="lamost-lrs-table", notes=[])]
     return None
 
 
-def medium_resolution(fits: FitsInput) -> list[Spectrum] | None:
-    """Layout `lamost-mrs`: COADD_B and COADD_R, pixels as rows with LOGLAM (old) or one-row vectors (new)."""
+def single_exposures(fits: FitsInput) -> list[Any]:
+    """HDUs of single exposures of a medium-resolution file: `B-84420148`, `R-84420148`."""
+    return [hdu for _, hdu in fits.tables() if hdu.name.strip()[:2].upper() in ("B-", "R-") and hdu.name[2:].isdigit()]
+
+
+def medium_resolution(fits: FitsInput, *, alone: bool = False) -> list[Spectrum] | None:
+    """Layout `lamost-mrs`: COADD_B and COADD_R, pixels as rows with LOGLAM (old) or one-row vectors (new).
+
+    A file with single exposures only raises, or gives None with `alone`.
+    """
     coadds = [fits.named[n] for n in ("COADD_B", "COADD_R") if n in fits.named and is_table(fits.named[n])]
-    singles = [n for n in fits.named if n[:2] in ("B-", "R-") and n[2:].isdigit()]
+    singles = single_exposures(fits)
     if not coadds:
-        if singles:
-            problem = (
-                f"LAMOST MRS with {len(singles)} single exposures and no COADD_B or COADD_R; left to a later version"
-            )
-            raise SpectrumReadError(fits.file, problem)
+        if singles and not alone:
+            problem = f"LAMOST MRS with {len(singles)} single exposures and no COADD_B or COADD_R"
+            raise SpectrumReadError(fits.file, f"{problem}; read them with specvet.exposures")
         return None
-    arms = [_arm(fits, hdu) for hdu in coadds]
+    arms = [arm_of(fits, hdu) for hdu in coadds]
     joined = join_arms(arms, "LAMOST MRS")
     joins = [Join(join.low, join.high, "LAMOST MRS blue/red") for join in joined.joins]
     notes = [f"arm {name} missing" for name in ("B", "R") if f"COADD_{name}" not in fits.named]
-    if singles:
-        notes.append(f"{len(singles)} single exposures left out")
-    # R 7500: LAMOST medium-resolution survey, Liu et al. 2020, arXiv:2005.07210.
     return [
         build(
             fits.file,
@@ -99,28 +110,40 @@ def medium_resolution(fits: FitsInput) -> list[Spectrum] | None:
             joins=joins,
             warnings=[*notes, *joined.warnings],
             layout="lamost-mrs",
-            resolution=7500.0,
-            **_header_fields(fits.primary.header),
+            resolution=MRS_RESOLUTION,
+            n_exposures=len(singles),
+            **header_fields(fits.primary.header),
         )
     ]
 
 
-def _arm(fits: FitsInput, hdu: Any) -> Arm:
+def arm_of(fits: FitsInput, hdu: Any) -> Arm:
+    """One arm of a medium-resolution file, sorted by wavelength."""
     names = fits.table(hdu).names
     flux, ivar = as_float(fits.pixels(hdu, "FLUX")), clean_ivar(fits.pixels(hdu, "IVAR"))
     if "wavelength" in names:
         wavelength = as_float(fits.pixels(hdu, "WAVELENGTH"))
     else:
-        wavelength = 10.0 ** as_float(fits.pixels(hdu, "LOGLAM"))
+        wavelength = from_log10(fits.pixels(hdu, "LOGLAM"), fits.file)
     mask_name = next((n for n in ("andmask", "ormask", "pixmask") if n in names), None)
     mask = as_bits(fits.pixels(hdu, mask_name)) if mask_name else np.zeros(flux.shape, dtype=np.int64)
+    if wavelength.ndim != 1 or any(array.shape != wavelength.shape for array in (flux, ivar, mask)):
+        shapes = ", ".join(str(array.shape) for array in (wavelength, flux, ivar, mask))
+        problem = f"wavelength, flux, ivar and mask of HDU {hdu.name} have the shapes {shapes}; damaged file?"
+        raise SpectrumReadError(fits.file, problem)
     # Old files are not sorted, and pixels can repeat.
     _, order = np.unique(np.where(np.isfinite(wavelength), wavelength, -1.0), return_index=True)
     order = order[wavelength[order] > 0]
     if order.size < 2:
         raise SpectrumReadError(fits.file, f"HDU {hdu.name} has {order.size} pixels with a wavelength, 2 needed")
-    arm = hdu.name.strip().upper()[-1]
-    return Arm(arm, wavelength[order], flux[None, order], ivar[None, order], mask[None, order])
+    name = hdu.name.strip().upper()
+    return Arm(
+        name[-1] if name.startswith("COADD") else name[0],
+        wavelength[order],
+        flux[None, order],
+        ivar[None, order],
+        mask[None, order],
+    )
 
 
 def _rows_are_lamost(rows: NDArray[Any]) -> bool:
@@ -148,15 +171,15 @@ def _low_resolution(
         flux,
         ivar=ivar,
         mask=mask,
-        joins=(_JOIN,),
+        joins=(JOIN,),
         warnings=notes,
         layout=layout,
         resolution=1800.0,
-        **_header_fields(fits.primary.header),
+        **header_fields(fits.primary.header),
     )
 
 
-def _header_fields(header: Any) -> dict[str, Any]:
+def header_fields(header: Any) -> dict[str, Any]:
     """What the primary header says of the target, the same cards in every release and resolution."""
     ids = identifiers(**{key: card(header, name) for key, name in _ID_CARDS.items()})
     pipeline_class, subclass = text(card(header, "CLASS")), text(card(header, "SUBCLASS"))

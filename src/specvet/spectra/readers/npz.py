@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import io
+import tokenize
 import zipfile
-from typing import Any
+import zlib
+from typing import IO, Any
 
 import numpy as np
 
 from specvet.spectra.errors import SpectrumReadError
-from specvet.spectra.opening import MAX_BYTES, Opened
+from specvet.spectra.opening import Opened
 from specvet.spectra.readers.building import as_float, build, ivar_from_sigma
 from specvet.spectra.readers.columns import from_log10, in_angstrom, medium_in, roles, unit_in_name
-from specvet.spectra.readers.values import identifier, identifiers, redshift, stem, text
+from specvet.spectra.readers.tidy import ID_NAMES, spectra_by_id
+from specvet.spectra.readers.values import identifier, identifiers, is_magnitude, redshift, stem, text
 from specvet.spectra.spectrum import Spectrum
+
+MAX_NPZ_BYTES = 512 * 1024**2
+"""Most bytes of all arrays of one archive: 8,000 LAMOST spectra with wavelengths and errors."""
+
+
+_NO_HEADER = (SyntaxError, tokenize.TokenError)
+"""What numpy raises for the header of an array that is no Python literal."""
 
 
 def read_npz(plain: Opened) -> list[Spectrum]:
@@ -26,14 +35,15 @@ def read_npz(plain: Opened) -> list[Spectrum]:
             plain.file, f"needs arrays named wavelength and flux; it has: {', '.join(names)[:200] or 'none'}"
         )
     by_role: dict[str, Any] = {role: arrays[names[index]] for role, index in found.items()}
+    notes: list[str] = []
     flux = np.atleast_2d(by_role["flux"])
-    if flux.ndim != 2 or flux.dtype.kind not in "fiu":
+    if flux.ndim != 2 or 0 in flux.shape or flux.dtype.kind not in "fiu":
         raise SpectrumReadError(
             plain.file, f"flux has shape {flux.shape} and type {flux.dtype}; numbers (n_pix,) expected"
         )
     if "wavelength" in by_role:
         name = names[found["wavelength"]]
-        wavelength = in_angstrom(as_float(by_role["wavelength"]), unit_in_name(name), plain.file)
+        wavelength = in_angstrom(as_float(by_role["wavelength"]), unit_in_name(name), plain.file, notes)
         medium = medium_in(name.replace("_", " "))
     else:
         wavelength, medium = from_log10(by_role["loglam"], plain.file), "unknown"
@@ -46,10 +56,34 @@ def read_npz(plain: Opened) -> list[Spectrum]:
     elif ivar is None and "variance" in by_role:
         ivar = ivar_from_sigma(np.sqrt(np.maximum(as_float(by_role["variance"]), 0.0)))
 
+    for role, values in by_role.items():
+        if np.ndim(values) == 2 and len(values) != len(flux):
+            raise SpectrumReadError(plain.file, f"{role} has {len(values)} rows, flux {len(flux)}; give each its own")
+
     def of_row(values: Any, row: int) -> Any:
         return None if values is None else values[row] if np.ndim(values) == 2 else values
 
-    z_name = next((n for n in ("redshift", "z") if n in arrays), "")
+    axis = by_role.get("wavelength", by_role.get("loglam"))
+    told = {name: arrays[name] for name in ID_NAMES if name in arrays and arrays[name].ndim == 1}
+    if flux.shape[0] == 1 and axis is not None and axis.ndim == 1 and (parts := spectra_by_id(told, axis)) is not None:
+        return [
+            build(
+                plain.file,
+                wavelength[rows],
+                flux[0][rows],
+                ivar=None if ivar is None else np.reshape(ivar, -1)[rows],
+                mask=None if (mask := by_role.get("mask")) is None else np.reshape(mask, -1)[rows],
+                warnings=notes,
+                keep_dead=True,
+                layout="npz",
+                row=place,
+                medium=medium,
+                id=own,
+                ids=identifiers(**{parts[0]: own}),
+            )
+            for place, (own, rows) in enumerate(parts[1])
+        ]
+    z_name = next((n for n in ("redshift", "z") if n in arrays and not is_magnitude(n, arrays)), "")
     id_name = next((n for n in ("id", "object", "targetid", "obsid", "name") if n in arrays), "")
     out = []
     for row in range(flux.shape[0]):
@@ -61,6 +95,7 @@ def read_npz(plain: Opened) -> list[Spectrum]:
                 flux[row],
                 ivar=of_row(ivar, row),
                 mask=of_row(by_role.get("mask"), row),
+                warnings=notes,
                 keep_dead=flux.shape[0] > 1,
                 layout="npz",
                 row=row,
@@ -82,18 +117,24 @@ def _scalar(values: Any, row: int) -> Any:
 
 
 def _arrays(plain: Opened) -> dict[str, Any]:
-    """All arrays, keys in lower case; pickled objects are never loaded."""
-    data = plain.everything(MAX_BYTES, "an NPZ archive")
+    """The arrays, keys in lower case; pickled objects are never loaded, and no more than `MAX_NPZ_BYTES` in all."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
-        if not any(member.filename.endswith(".npy") for member in members):
-            inside = text(", ".join(member.filename for member in members)[:120]) or "nothing"
-            raise SpectrumReadError(plain.file, f"a zip archive of {inside}, not an NPZ file; unpack it first")
-        if sum(member.file_size for member in members) > MAX_BYTES:
-            raise SpectrumReadError(plain.file, f"the archive unpacks to more than {MAX_BYTES} bytes; split it")
-        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-            return {name.lower(): loaded[name] for name in loaded.files}
+        with zipfile.ZipFile(plain.stream) as archive:
+            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+            if not members:
+                inside = text(", ".join(member.filename for member in archive.infolist())[:120]) or "nothing"
+                raise SpectrumReadError(plain.file, f"a zip archive of {inside}, not an NPZ file; unpack it first")
+            out: dict[str, Any] = {}
+            total = 0
+            for member in members:
+                with archive.open(member) as stream:
+                    total += _claimed_bytes(stream, member.filename)
+                if total > MAX_NPZ_BYTES:
+                    raise SpectrumReadError(plain.file, f"its arrays take more than {MAX_NPZ_BYTES} bytes; split it")
+                with archive.open(member) as stream:
+                    array = np.lib.format.read_array(stream, allow_pickle=False)
+                out[member.filename.removesuffix(".npy").lower()] = array
+            return out
     except SpectrumReadError:
         raise
     except ValueError as error:
@@ -101,5 +142,19 @@ def _arrays(plain: Opened) -> dict[str, Any]:
             problem = "the archive holds Python objects (object arrays), which are not loaded; save plain arrays"
             raise SpectrumReadError(plain.file, problem) from None
         raise SpectrumReadError(plain.file, f"the NPZ archive is damaged ({error}); save it again") from None
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, KeyError, NotImplementedError, zlib.error, *_NO_HEADER) as error:
         raise SpectrumReadError(plain.file, f"the NPZ archive is damaged ({error}); save it again") from None
+
+
+def _claimed_bytes(stream: IO[bytes], name: str) -> int:
+    """What the header of an array claims: numpy asks for that much memory before it reads the first value."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"{name} has the unknown NPY version {version}")
+    if dtype.hasobject:
+        raise ValueError("object arrays")
+    return int(np.prod(shape, dtype=object)) * max(1, dtype.itemsize)

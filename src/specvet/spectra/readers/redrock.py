@@ -7,7 +7,7 @@ order the search, which opens few files and remembers them.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import opened
-from specvet.spectra.readers.fitsfile import FitsInput, is_table, quiet_astropy
+from specvet.spectra.readers.fitsfile import FitsInput, is_table, with_fits
 from specvet.spectra.readers.values import redshift, text
 from specvet.spectra.spectrum import Redshift
 
@@ -71,6 +71,7 @@ def fits_in(fits: FitsInput) -> dict[int, Fit] | None:
 def fits_beside(path: Path, wanted: set[int]) -> tuple[dict[int, Fit], str]:
     """TARGETID → `Fit` from catalogues in the folder of `path`, and a warning where targets stay without one."""
     found: dict[int, Fit] = {}
+    sure: set[int] = set()
     folder = path.parent
     try:
         names = _names(str(folder), os.stat(folder).st_mtime_ns)
@@ -78,17 +79,45 @@ def fits_beside(path: Path, wanted: set[int]) -> tuple[dict[int, Fit], str]:
         return {}, "the folder cannot be listed: redshift and class unknown"
     candidates = sorted((name for name in names if name != path.name), key=lambda name: _rank(name, path.name))
     for name in candidates[:MAX_OPENED]:
+        rank = _rank(name, path.name)[0]
+        if wanted <= (found.keys() if rank > _NAMED_SO else sure):
+            return found, ""
         try:
             status = os.stat(folder / name)
         except OSError:
             continue
         catalogue = _catalogue(str(folder / name), status.st_mtime_ns, status.st_size)
-        for target in wanted.intersection(catalogue or ()):
-            found.setdefault(target, (catalogue or {})[target])
-        if wanted <= found.keys():
-            return found, ""
+        for target in wanted.intersection(catalogue or ()) - sure:
+            fit = (catalogue or {})[target]
+            if rank == 0:
+                sure.add(target)
+                found[target] = fit
+                continue
+            # Of another program or tile: the same target, but another spectrum; the reader is to see whose it is.
+            if target in found and not _agree(found[target].redshift, fit.redshift):
+                fit = Fit(Redshift(warning="redrock catalogues beside the file contradict each other"), "", "")
+            elif target in found:
+                continue
+            elif fit.redshift.value is not None:
+                fit = replace(fit, redshift=replace(fit.redshift, source=f"redrock Z of {name}"))
+            found[target] = fit
+    if wanted <= found.keys():
+        return found, ""
     searched = f" (looked into {MAX_OPENED} of {len(candidates)} files)" if len(candidates) > MAX_OPENED else ""
     return found, f"no redrock catalogue beside it holds this TARGETID{searched}: redshift and class unknown"
+
+
+_NAMED_SO = 2
+"""Ranks up to this are of files that are named for catalogues."""
+
+_SAME_Z = 0.003
+"""1000 km/s: fits of two exposures of one target that differ by more are not the same redshift."""
+
+
+def _agree(one: Redshift, other: Redshift) -> bool:
+    if one.value is None or other.value is None:
+        return one.value is other.value
+    return abs(one.value - other.value) <= _SAME_Z * (1.0 + abs(one.value))
 
 
 def _rank(name: str, own: str) -> tuple[int, str]:
@@ -110,8 +139,6 @@ def _names(folder: str, mtime_ns: int) -> tuple[str, ...]:
 @lru_cache(maxsize=512)
 def _catalogue(path: str, mtime_ns: int, size: int) -> dict[int, Fit] | None:
     """The catalogue in a file; None where it is none or cannot be read."""
-    from astropy.io import fits as astropy_fits
-
     try:
         with open(path, "rb") as handle:
             plain_fits = handle.read(9).startswith(b"SIMPLE  =")
@@ -120,12 +147,14 @@ def _catalogue(path: str, mtime_ns: int, size: int) -> dict[int, Fit] | None:
         with opened(path) as plain:
             if not plain.head(9).startswith(b"SIMPLE  ="):
                 return None
-            with quiet_astropy(), astropy_fits.open(plain.stream, memmap=False) as hdus:
-                fits = FitsInput(hdus, path, plain.size, None, plain.stream)
-                # Spectra that carry their own REDSHIFTS speak for themselves only.
-                return None if any(name.endswith("_FLUX") for name in fits.named) else fits_in(fits)
+            return with_fits(plain, lambda fits, _: _unless_spectra(fits))
     except (SpectrumReadError, OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _unless_spectra(fits: FitsInput) -> dict[int, Fit] | None:
+    """Spectra that carry their own REDSHIFTS speak for themselves only."""
+    return None if any(name.endswith("_FLUX") for name in fits.named) else fits_in(fits)
 
 
 def match(targets: np.ndarray[Any, Any], fits: FitsInput, wanted: set[int]) -> tuple[dict[int, Fit], str]:

@@ -1,4 +1,4 @@
-"""SDSS, BOSS and SDSS-V spec files, full and lite.
+"""SDSS, BOSS, eBOSS and SDSS-V spec files, full and lite.
 
 HDU 1 has one row a pixel (flux, loglam, ivar, and_mask, …), a later HDU one row about the target: SPECOBJ (legacy) or
 SPALL (BOSS). Column names come in both letter cases. Data model: data.sdss.org/datamodel, `spec`.
@@ -14,7 +14,9 @@ from specvet.spectra.readers.fitsfile import FitsInput, card
 from specvet.spectra.readers.values import identifiers, number, redshift, text
 from specvet.spectra.spectrum import Join, Medium, Spectrum
 
-_JOIN = Join(5900.0, 6300.0, "SDSS blue/red")
+_MARKS = {"and_mask", "or_mask", "wdisp", "wresl"}
+
+JOIN = Join(5900.0, 6300.0, "SDSS blue/red")
 _TARGET_IDS = (
     "plate",
     "mjd",
@@ -30,15 +32,18 @@ _TARGET_IDS = (
 
 
 def spec(fits: FitsInput) -> list[Spectrum] | None:
-    """Layout `sdss-spec`. Missing redshift table: fields come from the header, the redshift stays None."""
+    """Layout `sdss-spec`: columns that only SDSS has, or a table about the target.
+
+    Missing redshift table: fields come from the header, the redshift stays None.
+    """
     coadd = next(((n, hdu) for n, hdu in fits.tables() if {"loglam", "flux"} <= fits.table(hdu).names.keys()), None)
     if coadd is None or fits.table(coadd[1]).rows < 2:
         return None
     position, hdu = coadd
     names = fits.table(hdu).names
     wavelength = from_log10(fits.column(hdu, "loglam"), fits.file)
-    if wavelength.ndim != 1:
-        return None
+    if wavelength.ndim != 1 or not (_MARKS & names.keys() or _target(fits, position)):
+        return None  # log wavelength, flux and ivar alone are anybody's
     flux, ivar = fits.column(hdu, "flux"), fits.column(hdu, "ivar")
     mask_name = next((n for n in ("and_mask", "or_mask", "mask") if n in names), None)
     mask = fits.column(hdu, mask_name) if mask_name else None
@@ -60,7 +65,7 @@ def spec(fits: FitsInput) -> list[Spectrum] | None:
             flux,
             ivar=ivar,
             mask=mask,
-            joins=(_JOIN,),
+            joins=(JOIN,),
             warnings=notes,
             medium=medium,
             flux_unit=unit,
@@ -74,13 +79,20 @@ def spec(fits: FitsInput) -> list[Spectrum] | None:
             redshift=redshift(target.get("z"), target.get("z_err"), f"{target.get('hdu', '')} Z".strip(), warned),
             pipeline_class=text(target.get("class")),
             pipeline_subclass=text(target.get("subclass")),
-            id=_name(ids),
+            id=plate_name(ids),
             ids=ids,
             survey="SDSS",
             reduction=text(target.get("run2d")) or text(card(header, "RUN2D")) or text(card(header, "VERS2D")),
             layout="sdss-spec",
+            n_exposures=len(single_exposures(fits)),
         )
     ]
+
+
+def single_exposures(fits: FitsInput) -> list[Any]:
+    """The tables of single exposures in a full spec file: pixels like the coadd's, behind it."""
+    spectra = [hdu for _, hdu in fits.tables() if {"loglam", "flux", "ivar"} <= fits.table(hdu).names.keys()]
+    return [hdu for hdu in spectra[1:] if fits.table(hdu).rows > 1]
 
 
 def _target(fits: FitsInput, after: int) -> dict[str, Any]:
@@ -103,10 +115,11 @@ def _angle(target: dict[str, Any], header: Any, columns: tuple[str, ...], key: s
     return next((value for value in values if value is not None), None)
 
 
-def _name(ids: dict[str, str]) -> str:
+def plate_name(ids: dict[str, str]) -> str:
     """`0266-51602-0013`, or FIELD-MJD-CATALOGID for SDSS-V."""
-    if {"plate", "mjd", "fiberid"} <= ids.keys():
-        plate, mjd, fiber = (int(ids[key]) for key in ("plate", "mjd", "fiberid"))
+    numbers = [ids.get(key, "") for key in ("plate", "mjd", "fiberid")]
+    if all(value.isdecimal() for value in numbers):
+        plate, mjd, fiber = map(int, numbers)
         return f"{plate:04d}-{mjd:05d}-{fiber:04d}"
     if {"field", "mjd", "catalogid"} <= ids.keys():
         return f"{ids['field']}-{ids['mjd']}-{ids['catalogid']}"

@@ -12,15 +12,26 @@ from typing import Any
 import numpy as np
 
 from specvet.spectra.errors import SpectrumReadError
-from specvet.spectra.opening import Opened
+from specvet.spectra.opening import MAX_TEXT_BYTES, Opened
 from specvet.spectra.readers.building import build, ivar_from_sigma
-from specvet.spectra.readers.columns import in_angstrom, medium_in, roles, unit_in_name
+from specvet.spectra.readers.columns import (
+    Role,
+    angstroms_per,
+    from_log10,
+    in_angstrom,
+    medium_in,
+    roles,
+    says_nothing,
+    unit_in_name,
+)
+from specvet.spectra.readers.standardtables import standard_table
 from specvet.spectra.readers.textlayout import TextTable, parsed
-from specvet.spectra.readers.values import degrees, identifiers, mjd_of, number, redshift, stem
+from specvet.spectra.readers.tidy import spectra_by_id
+from specvet.spectra.readers.values import degrees, identifiers, is_magnitude, mjd_of, number, redshift, stem
 from specvet.spectra.spectrum import FloatArray, Medium, Spectrum
 
-MAX_TEXT_BYTES = 200 * 1024**2
-"""A text spectrum of more bytes is something else."""
+MAX_LINES = 2_000_000
+"""Most lines of a text spectrum; each costs some 200 bytes of memory."""
 
 _PLAIN_KEY = re.compile(r"(ra|dec|z|redshift|mjd|object|objname)\s+(\S.*)$", re.IGNORECASE)
 """Keys that are taken without `:` or `=`; other lines of words are sentences."""
@@ -30,12 +41,18 @@ _ERG_CM2_S_A_TO_MJY = 1e26 / 2.99792458e18
 
 
 def read_text(plain: Opened) -> list[Spectrum]:
-    """The one spectrum of a text file."""
-    table = parsed(_decoded(plain), plain.file)
+    """The spectrum of a text file, or several where its columns are several spectra over one wavelength."""
+    content = _decoded(plain)
+    standard = standard_table(content, plain.file)
+    table = standard or parsed(content, plain.file)
     found = roles(list(table.names))
+    if standard is not None and not {"wavelength", "loglam"} & found.keys() and not all(map(says_nothing, table.names)):
+        given = ", ".join(table.names)[:200]
+        problem = f"no column is named as a wavelength (columns: {given}); name it wavelength"
+        raise SpectrumReadError(plain.file, problem)
     named = "wavelength" in found or "loglam" in found
     columns = {role: table.values[:, index] for role, index in found.items()}
-    notes: list[str] = []
+    notes: list[str] = list(table.notes)
     if named and "flux" not in found and len(table.names) == 2 and len(found) == 1:
         other = 1 - next(iter(found.values()))
         found["flux"], columns["flux"] = other, table.values[:, other]
@@ -43,18 +60,17 @@ def read_text(plain: Opened) -> list[Spectrum]:
     if named and "flux" not in found:
         given = ", ".join(name for name in table.names if name)
         raise SpectrumReadError(plain.file, f"no column is named flux (columns: {given}); name it")
+    several = 1
     if not named:
-        _check_unnamed(table, plain.file)
+        several = _check_unnamed(table, plain.file)
         columns["wavelength"], columns["flux"] = table.values[:, 0], table.values[:, 1]
         found |= {"wavelength": 0, "flux": 1}
-    unit = unit_in_name(table.names[found["wavelength"]]) if "wavelength" in found else ""
-    unit = unit or _unit_in_comments(table.comments)
-    if "loglam" in columns and "wavelength" not in columns:
-        wavelength = 10.0 ** columns["loglam"]
-    else:
-        wavelength = in_angstrom(columns["wavelength"], unit, plain.file)
+    wavelength = _wavelength(table, found, columns, plain.file, notes)
     if not named:
         _check_grid(wavelength, plain.file)
+    about = _about(table, plain.file, found)
+    if several > 1:
+        return _one_a_column(table, wavelength, plain.file, about)
     ivar = columns.get("ivar")
     if ivar is None and "sigma" in columns:
         ivar = ivar_from_sigma(columns["sigma"])
@@ -65,23 +81,61 @@ def read_text(plain: Opened) -> list[Spectrum]:
             notes.append(_ignored(table, index, wavelength, columns["flux"], ivar is None))
     if table.dropped:
         notes.append(f"{table.dropped} further columns are not named: ignored")
-    about = _about(table, plain.file, found)
+    if table.left_out:
+        notes.append(f"columns without numbers ignored: {', '.join(table.left_out)[:200]}")
+    told = spectra_by_id(table.ids, wavelength) if table.ids else None
+    name, parts = told or ("", [("", np.arange(wavelength.size))])
+    mask = columns.get("mask")
     return [
         build(
             plain.file,
-            wavelength,
-            columns["flux"],
-            ivar=ivar,
-            mask=columns.get("mask"),
+            wavelength[rows],
+            columns["flux"][rows],
+            ivar=None if ivar is None else ivar[rows],
+            mask=None if mask is None else mask[rows],
             warnings=notes,
             layout="text",
-            **about,
+            row=place,
+            keep_dead=len(parts) > 1,
+            **about | ({"id": own, "ids": about["ids"] | {name: own}} if own else {}),
         )
+        for place, (own, rows) in enumerate(parts)
+    ]
+
+
+def _wavelength(
+    table: TextTable, found: dict[Role, int], columns: dict[Role, FloatArray], file: str, notes: list[str]
+) -> FloatArray:
+    """In Å, by the unit that the column's name, the standard or a comment states."""
+    if "loglam" in columns and "wavelength" not in columns:
+        return from_log10(columns["loglam"], file)
+    index = found["wavelength"]
+    unit = unit_in_name(table.names[index]) or (table.units[index] if table.units else "")
+    return in_angstrom(columns["wavelength"], unit or _unit_in_comments(table.comments), file, notes)
+
+
+def _one_a_column(table: TextTable, wavelength: FloatArray, file: str, about: dict[str, Any]) -> list[Spectrum]:
+    """One entry a column behind the wavelengths."""
+    count = table.values.shape[1] - 1
+    return [
+        build(
+            file,
+            wavelength,
+            table.values[:, column],
+            warnings=[f"column {column + 1} is not named: read as one of {count} spectra over one wavelength column"],
+            keep_dead=True,
+            layout="text",
+            row=column - 1,
+            **about | {"id": f"{about['id']} column {column + 1}"},
+        )
+        for column in range(1, count + 1)
     ]
 
 
 def _decoded(plain: Opened) -> str:
     data = plain.everything(MAX_TEXT_BYTES, "a text spectrum")
+    if data.count(b"\n") + data.count(b"\r") > 2 * MAX_LINES:
+        raise SpectrumReadError(plain.file, f"more than {MAX_LINES} lines are no text spectrum; save it as FITS or NPZ")
     if b"\x00" in data[:4096]:
         raise SpectrumReadError(plain.file, "binary data of no known format (not FITS, NPZ or text)")
     try:
@@ -91,15 +145,14 @@ def _decoded(plain: Opened) -> str:
         raise SpectrumReadError(plain.file, problem) from None
 
 
-def _check_unnamed(table: TextTable, file: str) -> None:
-    """Refuse tables without names whose first two columns need not be wavelength and flux."""
+def _check_unnamed(table: TextTable, file: str) -> int:
+    """How many spectra a table without names holds: one, or one a column where there are many alike.
+
+    Refuses tables whose first two columns need not be wavelength and flux.
+    """
     n, width = table.values.shape
-    if width > 4:
-        raise SpectrumReadError(
-            file,
-            f"a table of {width} unnamed columns (one wavelength and several spectra, or parameters?); several spectra "
-            "in one text file are left to a later version: save wavelength and flux alone, or name the columns",
-        )
+    if width < 2:
+        raise SpectrumReadError(file, "a single column of numbers; a spectrum needs wavelength and flux")
     first, second = table.values[:, 0], table.values[:, 1]
     whole = [bool(np.all(column == np.rint(column))) for column in table.values.T]
     dates = bool(np.all((second >= 40000) & (second < 80000)))
@@ -107,6 +160,32 @@ def _check_unnamed(table: TextTable, file: str) -> None:
         raise SpectrumReadError(file, "a list of plate, MJD and fibre numbers, not a spectrum; give the spec files")
     if all(whole) and n > 2 and (np.unique(first).size < n or not _is_monotonic(first)):
         raise SpectrumReadError(file, "columns of whole numbers in no order: a list, not a spectrum")
+    if width <= 4:
+        return 1
+    if not _alike(table.values):
+        raise SpectrumReadError(
+            file,
+            f"a table of {width} unnamed columns that are not alike (a spectrum with errors and masks, or parameters?);"
+            " name the columns in a header line, such as: wavelength flux error",
+        )
+    return int(width) - 1
+
+
+def _alike(values: FloatArray) -> bool:
+    """Whether all columns but the first can be fluxes of one kind: none is a list of whole numbers, their levels lie
+    within a factor of 100, and each goes along with the next (spectra of one class, not a flux with its errors)."""
+    wavelength, columns = values[:, 0], values[:, 1:]
+    if values.shape[0] < 50 or not _is_monotonic(wavelength):
+        return False
+    shown = np.isfinite(columns).all(axis=1) & (columns != 0).any(axis=1)
+    columns = columns[shown]
+    if columns.shape[0] < 50 or bool((columns == np.rint(columns)).all(axis=0).any()):
+        return False
+    levels = np.median(np.abs(columns), axis=0)
+    if levels.min() <= 0 or levels.max() > 100.0 * levels.min() or bool((np.std(columns, axis=0) == 0).any()):
+        return False
+    neighbours = [float(np.corrcoef(columns[:, i], columns[:, i + 1])[0, 1]) for i in range(columns.shape[1] - 1)]
+    return min(neighbours) > 0.5
 
 
 def _is_monotonic(values: FloatArray) -> bool:
@@ -141,12 +220,24 @@ def _ignored(table: TextTable, index: int, wavelength: FloatArray, flux: FloatAr
 
 
 def _unit_in_comments(comments: tuple[str, ...]) -> str:
+    """The unit of the wavelengths in a sentence or a card; words that are none (`in air`) do not count."""
     for line in comments:
-        found = re.search(r"wave(?:length)?s?\b[^.]{0,20}?\bin\s+(\w+)|name:\s*wave\w*,\s*unit:\s*([\w.]+)", line, re.I)
-        unit = (found[1] or found[2]) if found else ""
-        if unit and unit.lower() not in ("air", "vacuum", "vac", "the"):
-            return str(unit)
+        for pattern in _UNIT_SAID:
+            found = pattern.search(line)
+            unit = found[1].strip("()[]'\",;") if found else ""
+            if angstroms_per(unit) is not None or unit.lower() in _OTHER_UNITS:
+                return unit
     return ""
+
+
+_UNIT_SAID = (
+    re.compile(r"wave(?:length)?s?\b[^.]{0,20}?\bin\s+(?:units\s+of\s+)?([\w.]+)", re.I),
+    re.compile(r"name:\s*wave\w*,\s*unit:\s*([\w.]+)", re.I),
+    re.compile(r"(?:\b(?:wave(?:length)?s?|wav|lambda|w|x)[\s_\-]*|\bc)units?\d?\s*(?:[:=]|is\b)?\s*(\S+)", re.I),
+    re.compile(r"units?\s+of\s+(?:the\s+)?wave(?:length)?s?\s*(?:[:=]|is\b|are\b)?\s*(\S+)", re.I),
+    re.compile(r"^wave(?:length)?s?\s*(?:[:=]|is|are)?\s*[(\[]\s*(\S+?)\s*[)\]]", re.I),
+)
+_OTHER_UNITS = {"hz", "khz", "mhz", "ghz", "thz", "ev", "kev", "cm-1", "pixel", "pixels", "km/s", "parsec"}
 
 
 def _stated(comments: tuple[str, ...]) -> dict[str, str]:
@@ -168,11 +259,14 @@ def _about(table: TextTable, file: str, found: dict[Any, int]) -> dict[str, Any]
 
     name = first("object", "objname", "name", "target", "star")
     obid = first("obid", "objid", "specobjid", "obsid", "targetid", "id")
-    z_key = next((key for key in ("z", "redshift", "zhelio") if number(said.get(key)) is not None), "")
+    keys = ("redshift", "zhelio") if _METALS & said.keys() or is_magnitude("z", said) else ("z", "redshift", "zhelio")
+    z_key = next((key for key in keys if number(said.get(key)) is not None), "")
     wavelength_name = table.names[found["wavelength"]] if "wavelength" in found else ""
     return {
         "medium": _medium(table.comments, said, wavelength_name),
-        "flux_unit": unit_in_name(table.names[found["flux"]]) or first("bunit", "flux_unit", "fluxunit"),
+        "flux_unit": unit_in_name(table.names[found["flux"]])
+        or _unit_of(table, found["flux"])
+        or first("bunit", "flux_unit", "fluxunit"),
         "ra": degrees(first("ra", "raj2000", "ra_deg", "radeg"), hours=True),
         "dec": degrees(first("dec", "decj2000", "dec_deg", "decdeg"), hours=False),
         "mjd": number(first("mjd", "mjd-obs", "mjd_obs")) or mjd_of(first("date-obs")),
@@ -181,6 +275,14 @@ def _about(table: TextTable, file: str, found: dict[Any, int]) -> dict[str, Any]
         "ids": identifiers(object=name, obid=obid, pmj=first("pmj"), plate=first("plate"), fiberid=first("fiberid")),
         "survey": first("survey", "orig") or "unknown",
     }
+
+
+_METALS = {"teff", "t_eff", "logg", "log_g", "log(g)", "feh", "m/h", "fe/h", "alpha", "microturbulence", "vmicro"}
+"""Keys of a model atmosphere: Z beside them is the metallicity."""
+
+
+def _unit_of(table: TextTable, column: int) -> str:
+    return table.units[column] if table.units else ""
 
 
 def _medium(comments: tuple[str, ...], said: dict[str, str], wavelength_name: str) -> Medium:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Container
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -21,7 +22,7 @@ _PACKED_SUFFIXES = {".gz", ".bz2", ".xz"}
 
 def number(value: Any) -> float | None:
     """A finite float that is not a fill value (−9999, −999), or None."""
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_) or value is np.ma.masked:
         return None
     try:
         out = float(value)
@@ -31,8 +32,8 @@ def number(value: Any) -> float | None:
 
 
 def text(value: Any) -> str:
-    """A stripped string; empty for None."""
-    if value is None:
+    """A stripped string; empty for None and what is masked."""
+    if value is None or value is np.ma.masked:
         return ""
     if isinstance(value, bytes):
         value = value.decode("ascii", "replace")
@@ -40,11 +41,15 @@ def text(value: Any) -> str:
 
 
 def identifier(value: Any) -> str:
-    """An identifier as a string, exact for 64-bit integers; empty for blanks and negative fill values."""
+    """An identifier as a string, exact for 64-bit integers; empty for blanks and what is masked."""
+    if value is np.ma.masked:
+        return ""
     if isinstance(value, np.ndarray):
         if value.size != 1:
             return ""
         value = value.reshape(-1)[0]
+        if value is np.ma.masked:
+            return ""
     if isinstance(value, bool | np.bool_):
         return ""
     if isinstance(value, int | np.integer):
@@ -52,6 +57,11 @@ def identifier(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return str(int(value)) if math.isfinite(value) and float(value).is_integer() else ""
     return text(value)
+
+
+def is_magnitude(z: str, names: Container[str]) -> bool:
+    """Whether `z` among `names` (in lower case) is a magnitude: g, r and i stand beside it."""
+    return z == "z" and all(band in names for band in "gri")
 
 
 def identifiers(**values: Any) -> dict[str, str]:
