@@ -46,6 +46,21 @@ def test_show_names_a_refused_file_with_the_reason_and_shows_the_others(specvet:
     assert files == ["empty.fits", "bad.fits.gz", "missing.fits"]
 
 
+def test_show_measures_the_lines_that_are_asked_for(specvet: Specvet, tmp_path: Path) -> None:
+    write_star(tmp_path / "star.txt")
+    done = specvet("show", "star.txt", "--line", "Ha", "--line", "6000")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()[-2:]] == ["  Hα 6563", "  6000 Å"]
+    shown = json.loads(specvet("show", "star.txt", "--line", "Hα", "--json").stdout)
+    assert set(shown["lines"]["Hα 6563"]) == {
+        *("ew", "peak", "centre", "velocity", "fwhm", "fwhm_km_s", "intrinsic", "intrinsic_km_s"),
+    }
+    assert shown["lines"]["Hα 6563"]["ew"]["unit"] == "Å"
+    unknown = specvet("show", "star.txt", "--line", "Hx")
+    assert unknown.returncode == 2
+    assert "no line is named 'Hx'" in unknown.stderr
+
+
 def test_show_does_not_look_into_lists(specvet: Specvet, tmp_path: Path) -> None:
     write_star(tmp_path / "star.txt")
     (tmp_path / "list.csv").write_text("path\nstar.txt\n")

@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import signal
+import sqlite3
 import struct
 import subprocess
 import time
@@ -309,7 +310,7 @@ def test_a_log_file_gets_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from specvet.cli import progress
-    from specvet.vetting.runner import Progress
+    from specvet.vetting.watch import Progress
 
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
     with progress.shown_progress(170_000, quiet=False) as shown:
@@ -330,3 +331,46 @@ def test_durations_are_written_for_people(seconds: float, text: str) -> None:
     from specvet.cli.progress import duration
 
     assert duration(seconds) == text
+
+
+def test_failed_rows_are_asked_again_when_asked_for(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
+    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    db = sqlite3.connect(tmp_path / "RUN" / "run.db")
+    with db:
+        db.execute("UPDATE decisions SET answer = 'FAILED' WHERE task = 'cv'")
+    db.close()
+    for options, decided in (((), 0), (("--retry-errors",), 1), (("--retry-failed",), 3)):
+        again = json.loads(specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json", *options).stdout)
+        assert again["this_session"]["decided"] == decided, options
+
+
+def test_an_entry_that_has_changed_since_is_named_and_the_way_out_is_said(specvet: Specvet, stars: Path) -> None:
+    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    write_star(stars / "0.txt", peak=9.0)
+    os.utime(stars / "0.txt", ns=(1, 1))
+    again = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json")
+    assert json.loads(again.stdout)["this_session"]["changed"] == 1
+    assert again.stderr.splitlines() == [
+        "specvet: stars/0.txt has another size or date than when it was vetted",
+        "specvet: such an entry has changed since; a finished row is never done again, so give another --out to have "
+        "it done",
+    ]
+    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet").stderr == ""
+
+
+def test_compact_pictures_are_kept_when_asked_for(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
+    done = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--images", "--style", "compact", "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    pictures = list((tmp_path / "RUN" / "images").glob("*/*.png"))
+    assert len(pictures) >= 3
+    assert {struct.unpack(">II", p.read_bytes()[16:24]) for p in pictures} == {(448, 280), (308, 224)}
+    wrong = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--style", "oil")
+    assert (wrong.returncode, wrong.stderr) == (2, "specvet: --style oil: choose reference or compact\n")
+
+
+def test_a_report_of_a_long_run_shows_the_most_urgent_and_says_what_it_left_out(specvet: Specvet, stars: Path) -> None:
+    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    said = specvet("report", "RUN", "--limit", "1").stderr
+    assert said.startswith("specvet: Only the first 1 of 3 spectra are shown, the most urgent. More: specvet report")
+    assert specvet("report", "RUN", "--limit", "0").stderr == ""
+    assert "300" in specvet("report", "--help").stdout

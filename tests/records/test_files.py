@@ -95,3 +95,13 @@ def test_a_picture_that_is_there_is_not_written_again(tmp_path):
     assert store.put(b"png") == path.stem
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == before
     assert len(list(path.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("left", [b"", b"PNG of ha"])
+def test_a_picture_that_a_power_cut_has_left_short_is_repaired_when_it_is_stored_again(tmp_path, left):
+    store = ImageStore(tmp_path / "images")
+    sha = store.put(b"PNG of half an hour")
+    store.path(sha).write_bytes(left)
+    assert store.put(b"PNG of half an hour") == sha
+    assert store.path(sha).read_bytes() == b"PNG of half an hour"
+    assert sorted(p.name for p in store.path(sha).parent.iterdir()) == [f"{sha}.png"]

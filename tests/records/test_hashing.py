@@ -68,3 +68,21 @@ def test_text_is_hashed_as_utf_8(tmp_path):
     path = tmp_path / "text"
     path.write_bytes("Hα 6563 Å".encode())
     assert text_hash("Hα 6563 Å") == bytes_hash("Hα 6563 Å".encode()) == file_hash(path)
+
+
+def test_the_grid_is_that_of_a_mantissa_of_18_bits_rounded_to_even():
+    bits = np.random.default_rng(3).integers(0, 2**64, 100_000, dtype=np.uint64)
+    values = np.concatenate(
+        [bits.view(np.float64), [0.0, 1.0, 1 + 2.0**-18, 1 + 3 * 2.0**-18, -1 - 2.0**-18, 2 - 2.0**-19]]
+    )
+    values = values[np.isfinite(values) & (np.abs(values) > 1e-307) & (np.abs(values) < 1e308)]
+    mantissa, exponent = np.frexp(values)
+    assert np.array_equal(rounded(values), np.ldexp(np.round(mantissa * 2.0**18) / 2.0**18, exponent))
+
+
+def test_the_hash_of_a_spectrum_stays_what_it_was():
+    wavelength, flux = (
+        np.linspace(3700, 9100, 11),
+        np.array([1e-17, -2.5, np.nan, np.inf, 0.0, -0.0, 1 / 3, 7, 8, 9, 1e300]),
+    )
+    assert array_hash(wavelength, flux) == "4bd90fc894ba72e5e48600d4290a18bcde1c70203cadff2dbb8853b72958ad93"

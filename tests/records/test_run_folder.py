@@ -146,12 +146,10 @@ def test_a_shard_is_zstd_with_flat_columns_and_the_whole_record(tmp_path):
 def test_retrying_errors_removes_them_and_keeps_an_event(tmp_path):
     with RunFolder.open(tmp_path / "run") as run:
         run.record_many([decision("a"), error("b"), error("c")])
-        assert run.retry_errors() == 2
+        assert run.retry(Answer.ERROR) == 2
         assert rows(run) == [("a", 0, "cv")]
         assert run.count() == {"cv": {"YES": 1}}
-        assert [e.text for e in run.events() if e.kind == "retry_errors"] == [
-            "removed 2 ERROR rows to try their files again"
-        ]
+        assert [e.text for e in run.events() if e.kind == "retry"] == ["removed 2 ERROR rows to try them again"]
         run.record(error("b"))
         assert rows(run) == [("a", 0, "cv"), ("b", 0, "*")]
 

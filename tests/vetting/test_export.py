@@ -150,7 +150,7 @@ def test_the_format_can_be_said_against_the_suffix(run: Path, tmp_path: Path) ->
 
 
 def test_what_cannot_be_written_is_said(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"name it \.csv or \.parquet"):
+    with pytest.raises(ExportError, match=r"name it \.csv, \.parquet, \.fits, \.vot or \.ecsv"):
         export(run, tmp_path / "out.xlsx")
     with pytest.raises(ExportError, match="is a folder"):
         export(run, tmp_path, "csv")

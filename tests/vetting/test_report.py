@@ -252,7 +252,16 @@ def test_only_features_of_what_was_found_are_marked_on_the_whole(tmp_path: Path)
 
 
 def test_a_limit_and_filters_show_less_and_say_so(tmp_path: Path, mixed: tuple[list[Decision], list[Spectrum]]) -> None:
-    html = page(tmp_path, *mixed, limit=2)
+    told: list[str] = []
+    html = page(tmp_path, *mixed, limit=2, tell=told.append)
+    assert told == [
+        "Only the first 2 of 4 spectra are shown, the most urgent. More: specvet report --limit N (0 for all); others: "
+        "--answer and --task; every row: specvet export."
+    ]
+    assert told[0] in html
+    told.clear()
+    page(tmp_path, *mixed, limit=4, tell=told.append)
+    assert told == []
     assert ids_in_order(html) == ["surer.fits", "yes.fits"]
     assert "Only the first 2 of 4 spectra" in html
     assert "broken.fits" in html
@@ -363,3 +372,16 @@ def test_a_run_folder_becomes_a_page_even_after_it_moved(tmp_path: Path, monkeyp
     home.rename(tmp_path / "moved")
     again = write_report(tmp_path / "moved" / "run", tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert again == html
+
+
+def test_a_long_list_of_unreadable_files_is_counted_in_full_and_listed_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from specvet.vetting.report import page as module
+
+    monkeypatch.setattr(module, "MAX_ERRORS", 2)
+    html = page(tmp_path, [unreadable(f"e{i}.fits", "empty file") for i in range(3)])
+    assert "3 could not be read" in html
+    assert "3 × empty file" in html
+    assert html.count('<tr class="error">') == 2
+    assert "The first 2 of 3; all of them: specvet export RUN --answer ERROR --out errors.csv" in html

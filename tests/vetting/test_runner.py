@@ -13,7 +13,8 @@ from specvet.records import RunFolder, RunMismatchError
 from specvet.records.schema import StopReason
 from specvet.vetting import runner, source
 from specvet.vetting.items import Item
-from specvet.vetting.runner import Progress, vet
+from specvet.vetting.runner import vet
+from specvet.vetting.watch import Progress
 
 
 def reads(monkeypatch) -> list[str]:

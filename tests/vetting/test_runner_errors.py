@@ -142,7 +142,7 @@ def test_a_full_disk_ends_the_batch(tmp_path, monkeypatch):
         assert list(run.decisions()) == []
 
 
-def test_errors_are_tried_again_after_retry_errors_only(tmp_path):
+def test_errors_are_tried_again_when_asked_only(tmp_path):
     good = lab.write_spectra(tmp_path / "data", 2)
     items = lab.files_of([good[0], str(tmp_path / "late" / "s0000.txt")])
     with RunFolder.open(tmp_path / "run") as run:
@@ -150,7 +150,7 @@ def test_errors_are_tried_again_after_retry_errors_only(tmp_path):
     lab.write_spectra(tmp_path / "late", 1)
     with RunFolder.open(tmp_path / "run") as run:
         assert vet(items, lab.TASKS, lab.Steady(), run).decided == 0
-        assert run.retry_errors() == 1
+        assert run.retry(Answer.ERROR) == 1
         summary = vet(items, lab.TASKS, lab.Steady(), run)
         assert (summary.decided, summary.errors) == (2, 0)
 

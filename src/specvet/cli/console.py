@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,7 +34,17 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 
 
 def prepare_streams() -> None:
-    """Let stdout and stderr write anything: what their encoding lacks is spelt out (`Hα` as `Halpha`)."""
+    """Let stdout and stderr write anything: what their encoding lacks is spelt out (`Hα` as `Halpha`).
+
+    One that the caller closed (`>&-`) wants nothing: it goes nowhere, so that no file of ours gets its number.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            with suppress(OSError):
+                os.fstat(number)
+                continue
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
     codecs.register_error("specvet", _plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,7 +1,8 @@
-"""`specvet export`: a run's verdicts as a table."""
+"""`specvet export`: a run's verdicts, or a spectrum, in a format that other programs read."""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -11,40 +12,93 @@ from specvet.cli.failure import CANNOT_WRITE, USAGE, CommandError, failing
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run folder that vet made.")],
-    out: Annotated[str, typer.Option("--out", help="File to write; - writes CSV to standard output.")],
+    source: Annotated[
+        str, typer.Argument(metavar="RUN|FILE", help="The run folder that vet made, or a spectrum file.")
+    ],
+    out: Annotated[str, typer.Option("--out", help="File to write; - writes a run's CSV to standard output.")],
     format: Annotated[
-        str | None, typer.Option("--format", metavar="csv|parquet", help="By default, as the suffix of --out says.")
+        str | None,
+        typer.Option(
+            "--format", metavar="csv|parquet|fits|votable|ecsv", help="By default, as the suffix of --out says."
+        ),
     ] = None,
-    task: Annotated[str | None, typer.Option("--task", help="Only these tasks: cv,wd.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="Only these tasks of a run: cv,wd.")] = None,
     answer: Annotated[
         str | None,
-        typer.Option("--answer", help="Only these answers, as in YES,UNSURE."),
+        typer.Option("--answer", help="Only these answers of a run, as in YES,UNSURE."),
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option("--row", min=0, metavar="N", help="Which target of a spectrum file, from 0.")
     ] = None,
 ) -> None:
-    """Write a run's verdicts to CSV or Parquet.
+    """Write a run's verdicts, or one spectrum, as a table.
 
-    One row for each spectrum and task: file, row, id, task, answer, confidence, reason, then the probability of YES, a
-    likelier class, the evidence with measured values, the windows looked at, and what the file says of itself. Answers
-    are YES, NO, UNSURE, NO_DATA, FAILED or ERROR. Identifiers are text. An unreadable file is one row, of the task *.
+    RUN: one row for each spectrum and task: file, row, id, task, answer, confidence, reason, then the probability of
+    YES, a likelier class, the evidence with measured values, the windows looked at, and what the file says of itself.
+    Answers are YES, NO, UNSURE, NO_DATA, FAILED or ERROR. Identifiers are text. An unreadable file is one row, of the
+    task *.
+
+    FILE: the pixels (WAVELENGTH, FLUX, IVAR, MASK) of one spectrum as FITS, VOTable or ECSV, with all that is known of
+    it in the header; specvet reads the same spectrum back.
+
+    \b
+    Suffixes: .csv, .parquet; .fits, .vot (.votable, .xml), .ecsv, which .gz may follow.
+    What a format cannot hold is said when it happens, and in the header of the file:
+      CSV      no units, descriptions or provenance; null is an empty field without quotation marks
+      FITS     text is ASCII, other letters are escaped so that they can be got back; an empty text and a missing one
+               look alike to most programs; a number that is missing is NaN, an integer TNULL
+      VOTable  all is kept (BINARY2); astropy shows an empty text and a missing one alike, NaN as missing
+      ECSV     all is kept; a column NAME.mask tells an empty text from a missing one
     """
+    if format not in (None, "csv", "parquet", "fits", "votable", "ecsv"):
+        raise CommandError(f"--format {format}: choose csv, parquet, fits, votable or ecsv", USAGE)
+    if os.path.isfile(source):
+        if task is not None or answer is not None:
+            raise CommandError(f"{source}: is no run folder; --task and --answer choose rows of a run", USAGE)
+        _export_spectrum(source, out, format, row)
+        return
+    if row is not None:
+        raise CommandError(
+            "--row chooses a target of a spectrum file; a run's rows are chosen by --task and --answer", USAGE
+        )
     from specvet.records import RunError
     from specvet.vetting.export import ExportError
     from specvet.vetting.export import export as write
 
     answers = answer_words(answer)
-    if format not in (None, "csv", "parquet"):
-        raise CommandError(f"--format {format}: choose csv or parquet", USAGE)
     with failing(CANNOT_WRITE, OSError), failing(USAGE, ExportError, RunError):
-        n = write(run, out, format, tasks=task_keys(task), answers=answers)  # type: ignore[arg-type]
+        n = write(source, out, format, tasks=task_keys(task, source), answers=answers, tell=say)  # type: ignore[arg-type]
     if out != "-":
         say(f"wrote {n:,} rows to {out}")
 
 
-def task_keys(names: str | None) -> list[str] | None:
-    """Keys of tasks as people write them; what is no built-in task may be a key of the user's own."""
+def _export_spectrum(file: str, out: str, format: str | None, row: int | None) -> None:
+    from specvet.spectra import SpectrumReadError, read, write
+
+    if os.path.exists(out) and os.path.samefile(file, out):
+        raise CommandError(f"--out {out}: is the spectrum itself; name another file", USAGE)
+    with failing(1, SpectrumReadError):
+        spectra = read(file)
+    if row is None and len(spectra) > 1:
+        raise CommandError(
+            f"{file}: holds {len(spectra)} targets; choose one with --row, 0 to {len(spectra) - 1}", USAGE
+        )
+    chosen = next((s for s in spectra if s.row == (row or 0)), None)
+    if chosen is None:
+        raise CommandError(f"{file}: there is no row {row}; it holds rows 0 to {len(spectra) - 1}", USAGE)
+    with failing(CANNOT_WRITE, OSError), failing(USAGE, ValueError):
+        notices = write(chosen, out, format)  # type: ignore[arg-type]
+    for notice in notices:
+        say(notice)
+    say(f"wrote {chosen.n_pix:,} pixels to {out}")
+
+
+def task_keys(names: str | None, run: str) -> list[str] | None:
+    """Keys of tasks of a run as people write them; what is no built-in task may be a key of the user's own."""
     if names is None:
         return None
+    from pathlib import Path
+
     from specvet.tasks import TaskError, load_task
 
     keys = []
@@ -53,6 +107,9 @@ def task_keys(names: str | None) -> list[str] | None:
             keys.append(load_task(name).key)
         except TaskError:
             keys.append(name)
+    asked = {path.stem for path in Path(run, "tasks").glob("*.yaml")}
+    if asked and (foreign := [key for key in keys if key not in asked]):
+        raise CommandError(f"--task {','.join(foreign)}: {run} asked {', '.join(sorted(asked))}", USAGE)
     return keys
 
 

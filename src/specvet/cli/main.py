@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -68,6 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.say("interrupted")
         return failure.INTERRUPTED
+    except SystemExit as e:
+        # click ends with 1 when a pipe breaks, whatever it is told about exceptions.
+        if isinstance(e.__context__, OSError) and e.__context__.errno == errno.EPIPE:
+            return _explained(BrokenPipeError())
+        raise
+
+
+def _discard_output() -> None:
+    """Let nothing more be tried on stdout, not at exit either."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _explained(error: Exception) -> int:
@@ -78,8 +92,13 @@ def _explained(error: Exception) -> int:
         return error.code
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has seen enough (`specvet show … | head`); the interpreter must not try again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # 141 is what a shell says of a tool that the signal SIGPIPE has ended.
+        _discard_output()
         return failure.BROKEN_PIPE
+    if isinstance(error, OSError) and error.filename is None and error.errno in (errno.ENOSPC, errno.EIO, errno.EBADF):
+        _discard_output()
+        console.say(f"cannot write to standard output: {error.strerror}")
+        return failure.CANNOT_WRITE
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, typer.Abort):

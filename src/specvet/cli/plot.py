@@ -41,15 +41,17 @@ def plot(
     """Draw a spectrum, or windows of it, to PNG.
 
     The picture is exactly what an agent sees: the published figure, or with --style compact the small one for models
-    (full views of 448 x 280 and zooms of 308 x 224 pixels, or with --size published 896 x 448 and 672 x 448). With
-    several --window each goes to a file of its own. A file's own redshift is taken out for stars only (careful), always
-    (published) or never (observed), and the output says which.
+    (full views of 448 x 280 and zooms of 308 x 224 pixels, which Qwen2.5-VL takes unresized, or with --size published
+    896 x 448 and 672 x 448, which Qwen3-VL and Qwen3.5 take too). With several --window each goes to a file of its own.
+    A file's own redshift is taken out for stars only (careful), always (published) or never (observed), and the output
+    says which.
     """
     windows = [parse_window(text) for text in window or []]
     mode = frame_mode(frame)
     from specvet.records.files import write_atomic
     from specvet.spectra import SpectrumReadError, read
     from specvet.tools import ZoomTool
+    from specvet.views import REFERENCE_STYLE
 
     chosen_style, chosen_size = figure_style(style), figure_size(size)
     with failing(NOTHING_VETTED, SpectrumReadError):
@@ -62,7 +64,8 @@ def plot(
         seen = tool.opening() if chosen is None else tool({"wavelength_range": list(chosen)})
         if seen.view is None:
             raise CommandError(f"{file}: {seen.text.removeprefix('Error: ')}", NOTHING_VETTED)
-        target = _target(out, file, spectrum.row if len(spectra) > 1 else None, chosen, several=len(windows) > 1)
+        which = (None if len(spectra) == 1 else spectrum.row, chosen, tool.style != REFERENCE_STYLE)
+        target = _target(out, file, *which, several=len(windows) > 1)
         with failing(CANNOT_WRITE, OSError):
             write_atomic(target, seen.view.png)
         width, height = seen.view.size
@@ -131,8 +134,10 @@ def _chosen(file: str, spectra: list[Spectrum], row: int | None) -> Spectrum:
     return spectra[row or 0]
 
 
-def _target(out: str | None, file: str, row: int | None, window: tuple[float, float] | None, *, several: bool) -> str:
-    part = f"-{window[0]:g}-{window[1]:g}" if window else ""
+def _target(
+    out: str | None, file: str, row: int | None, window: tuple[float, float] | None, compact: bool, *, several: bool
+) -> str:
+    part = f"-{window[0]:.12g}-{window[1]:.12g}" if window else ""
     if out is not None:
         if not several:
             return out
@@ -140,4 +145,4 @@ def _target(out: str | None, file: str, row: int | None, window: tuple[float, fl
         return f"{stem}{part}{suffix}"
     stem = re.sub(r"\.(fits?|txt|dat|csv|npz|spec|ascii|gz|bz2|xz)$", "", os.path.basename(file), flags=re.IGNORECASE)
     stem = re.sub(r"\.(fits?|txt|dat|csv|npz|spec|ascii)$", "", stem, flags=re.IGNORECASE)
-    return f"{stem}{'' if row is None else f'-row{row}'}{part}.png"
+    return f"{stem}{'' if row is None else f'-row{row}'}{part}{'-compact' if compact else ''}.png"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from specvet.cli.console import console, say
 
 if TYPE_CHECKING:
-    from specvet.vetting.runner import Progress
+    from specvet.vetting.watch import Progress
 
 LINE_EVERY_S = 30.0
 

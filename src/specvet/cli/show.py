@@ -7,21 +7,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specvet.cli.console import console, print_json, say
-from specvet.cli.failure import USAGE, failing
+from specvet.cli.failure import USAGE, CommandError, failing
 
 if TYPE_CHECKING:
+    from specvet.records.schema import Measurement
     from specvet.spectra import Spectrum
 
 
 def show(
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Spectrum files, folders or quoted globs.")],
     *,
+    line: Annotated[
+        list[str] | None,
+        typer.Option("--line", metavar="NAME", help="Measure a line: Hα, 'He II 4686', 6562.8. May be repeated."),
+    ] = None,
+    z: Annotated[float, typer.Option("--z", help="Redshift at which to look for lines.")] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line for each spectrum.")] = False,
 ) -> None:
-    """Show what spectrum files hold.
+    """Show what spectrum files hold, and what spectral lines measure.
 
     A file that cannot be read is named on stderr with the reason; the others are shown, and the exit code is 1.
+    --line gives equivalent width (positive in absorption, negative in emission), velocity and FWHM with 1σ errors, or
+    why they cannot be measured. A wavelength is in Å, in the spectrum's own medium.
     """
+    wanted = [_line(name) for name in line or []]
+    if not -1 < z < float("inf"):
+        raise CommandError(f"--z {z}: a redshift is a number above -1", USAGE)
     from specvet.vetting.inputs import InputError, expand_inputs
 
     with failing(USAGE if len(files) > 1 else 1, InputError):
@@ -40,11 +51,43 @@ def show(
             continue
         if json:
             for spectrum in spectra:
-                print_json(described(spectrum))
+                print_json(described(spectrum) | ({"lines": _lines(spectrum, wanted, z)} if wanted else {}))
         elif spectra:
             _print_file(item.file, spectra)
+            _print_lines(spectra, wanted, z)
     if refused:
         raise typer.Exit(1)
+
+
+def _line(text: str) -> str | float:
+    """A name of the line list, or a wavelength in Å."""
+    from specvet.spectra import spectral_line
+
+    try:
+        return float(text)
+    except ValueError:
+        with failing(USAGE, ValueError):
+            return spectral_line(text).name
+
+
+def _lines(spectrum: Spectrum, wanted: list[str | float], z: float) -> dict[str, Any]:
+    from specvet.spectra import measure_line
+
+    found = [measure_line(spectrum, line, z) for line in wanted]
+    return {m.line.name: {part.index.split("/")[-1]: _number(part) for part in m.measurements} for m in found}
+
+
+def _number(m: Measurement) -> dict[str, Any]:
+    return {"value": m.value, "error": m.error, "unit": m.unit, "note": m.note}
+
+
+def _print_lines(spectra: list[Spectrum], wanted: list[str | float], z: float) -> None:
+    from specvet.spectra import measure_line
+
+    for spectrum in spectra if wanted else ():
+        which = f"row {spectrum.row}, " if len(spectra) > 1 else ""
+        for line in wanted:
+            print(f"  {which}{measure_line(spectrum, line, z)}")
 
 
 def described(s: Spectrum) -> dict[str, Any]:
@@ -79,6 +122,7 @@ def described(s: Spectrum) -> dict[str, Any]:
         "ids": dict(s.ids),
         "release": s.release,
         "reduction": s.reduction,
+        "n_exposures": s.n_exposures,
     }
 
 
@@ -156,6 +200,7 @@ def _facts(s: Spectrum) -> list[tuple[str, str]]:
         ("class", f"{s.pipeline_class} {s.pipeline_subclass}".strip()),
         ("position", "" if s.ra is None or s.dec is None else f"{s.ra:.5f} {s.dec:+.5f}"),
         ("MJD", "" if s.mjd is None else f"{s.mjd:g}"),
+        ("exposures", f"{s.n_exposures} in the file (specvet.exposures)" if s.n_exposures else ""),
         ("arm joins", ", ".join(f"{j.low:.0f}-{j.high:.0f} Å ({j.label})" for j in s.joins)),
         ("warning", "; ".join(s.warnings)),
     ]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from specvet.records import Decision, RunFolder
     from specvet.tasks import Task
-    from specvet.vetting.runner import VetSummary
+    from specvet.vetting.watch import VetSummary
 
 SHOWN_YES = 20
 SHOWN_ERRORS = 5

@@ -26,10 +26,10 @@ from specvet.cli.failure import (
     CommandError,
     failing,
 )
-from specvet.cli.plot import frame_mode
+from specvet.cli.plot import figure_style, frame_mode
 
 if TYPE_CHECKING:
-    from specvet.vetting.runner import VetSummary
+    from specvet.vetting.watch import VetSummary
 
 
 def vet(
@@ -62,12 +62,23 @@ def vet(
             help="careful: a file's redshift is taken out for stars only; published: always; observed: never.",
         ),
     ] = "careful",
-    images: Annotated[bool, typer.Option("--images", help="Keep the pictures that were looked at.")] = False,
+    images: Annotated[bool, typer.Option("--images", help="Draw and keep the pictures of what was looked at.")] = False,
+    style: Annotated[
+        str,
+        typer.Option(
+            "--style",
+            metavar="reference|compact",
+            help="Of pictures: the published figure, or the small one, which is drawn several times faster.",
+        ),
+    ] = "reference",
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with a run that exists, or refuse to.")
     ] = True,
     retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Try files again that could not be read.")
+        bool, typer.Option("--retry-errors", help="Try files again that could not be read (ERROR).")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again where the policy gave no answer (FAILED).")
     ] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N inputs.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
@@ -86,7 +97,8 @@ def vet(
       DESI     targetid healpix [survey program]
 
     Optional columns: id, row (counted from 0), ra, dec, z. Every verdict is on disk before the next begins: Ctrl-C
-    finishes the one at hand, and the same command goes on.
+    finishes the one at hand, and the same command goes on. What is finished is never done again: an entry whose file
+    or z has changed since is named, and keeps its verdict.
 
     \b
     Exit codes:
@@ -97,13 +109,14 @@ def vet(
       4    the disk is full, or the run folder cannot be written
       130  interrupted; what was decided is kept
     """
-    mode = frame_mode(frame)
+    mode, drawn = frame_mode(frame), figure_style(style)
     from itertools import islice
 
     from specvet.agent import Budget
     from specvet.policies import UnknownPolicyError
     from specvet.policies import policy as policy_named
     from specvet.records import RunError, RunFolder, RunMismatchError
+    from specvet.records.schema import Answer
     from specvet.tasks import TaskError, resolve_tasks
     from specvet.vetting.inputs import InputError, expand_inputs
     from specvet.vetting.runner import vet as vet_all
@@ -126,7 +139,8 @@ def vet(
         )
     budget = Budget()
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
-    config |= {"images": images, "limit": limit, **vet_settings(tasks, decider, mode, budget)}  # type: ignore[arg-type]
+    config |= {"images": images, "style": drawn if images else None, "limit": limit}
+    config |= vet_settings(tasks, decider, mode, budget, drawn)  # type: ignore[arg-type]
     told = len(items.notices)
     if not quiet:
         for notice in items.notices:
@@ -140,8 +154,8 @@ def vet(
         failing(USAGE, RunMismatchError, InputError),
         RunFolder.open(folder, kind="vet", config=config) as run,
     ):
-        if retry_errors:
-            run.retry_errors()
+        for answer in [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]:
+            run.retry(answer)
         with shown_progress(total, quiet) as progress, _stopped_by_signals(progress.stopping) as stop:
             summary = vet_all(
                 islice(items, limit),
@@ -151,12 +165,13 @@ def vet(
                 frame_mode=mode,  # type: ignore[arg-type]
                 budget=budget,
                 images=images,
+                style=drawn,
                 progress=progress,
                 stop=stop,
                 total=total,
             )
         if not quiet:
-            for notice in items.notices[told:]:
+            for notice in [*items.notices[told:], *_changed(summary)]:
                 say(notice)
         counts = run.count()
         code = _exit_code(summary, counts, [t.key for t in tasks], strict)
@@ -167,6 +182,15 @@ def vet(
     if summary.interrupted and not quiet:
         say(f"stopped; every verdict so far is in {folder}. To go on: {_same_command(folder, out)}")
     raise typer.Exit(code)
+
+
+def _changed(summary: VetSummary) -> Iterator[str]:
+    """What to say of entries whose old verdict was kept, though they are not what they were."""
+    if summary.n_changed:
+        yield from summary.changed
+        more = summary.n_changed - len(summary.changed)
+        entries = f"these and {more:,} more entries have" if more else "such an entry has"
+        yield f"{entries} changed since; a finished row is never done again, so give another --out to have it done"
 
 
 def _exit_code(summary: VetSummary, counts: dict[str, dict[str, int]], keys: list[str], strict: bool) -> int:
@@ -197,6 +221,7 @@ def _json_summary(
             "errors": summary.errors,
             "skipped": summary.skipped,
             "duplicates": summary.duplicates,
+            "changed": summary.n_changed,
             "seconds": summary.seconds,
         },
         "exit_code": code,
@@ -204,7 +229,7 @@ def _json_summary(
 
 
 def _same_command(folder: str, out: str | None) -> str:
-    given = [a for a in sys.argv[1:] if a != "--retry-errors"]
+    given = [a for a in sys.argv[1:] if a not in ("--retry-errors", "--retry-failed")]
     return shlex.join(["specvet", *given, *([] if out else ["--out", folder])])
 
 

@@ -7,6 +7,7 @@
 | `pending` | trajectories as JSON, until they are moved into a shard |
 | `shards` | the shards that count: `trajectories/part-00000.parquet` is part 0 |
 | `finished` | files (or selections of targets in them) of which every row has been vetted, for which tasks |
+| `files` | size in bytes and time of change (ns) of each file when its first row was decided |
 | `sessions` | one row per process that worked on the run |
 | `events` | what happened and when |
 
@@ -28,9 +29,12 @@ from specvet.records.errors import DiskFullError, RunError
 APPLICATION_ID = 0x53505654
 """`SPVT`, in the header of the file."""
 
-DATABASE_VERSION = 1
+DATABASE_VERSION = 2
+"""2 has the table `files`; a run of version 1 is given an empty one when it is opened for writing."""
 
-_SCHEMA = """
+_FILES = "CREATE TABLE files(key TEXT PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL) WITHOUT ROWID;"
+
+_SCHEMA = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE decisions(
   n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, file TEXT, row INTEGER NOT NULL, task TEXT NOT NULL,
@@ -41,6 +45,7 @@ CREATE TABLE shards(part INTEGER PRIMARY KEY, trajectories INTEGER NOT NULL);
 CREATE TABLE finished(
   key TEXT, selection TEXT, tasks TEXT NOT NULL, rows INTEGER NOT NULL, session INTEGER NOT NULL,
   PRIMARY KEY(key, selection)) WITHOUT ROWID;
+{_FILES}
 CREATE TABLE sessions(n INTEGER PRIMARY KEY, session TEXT NOT NULL);
 CREATE TABLE events(n INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
 """
@@ -59,8 +64,7 @@ def connect(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(path, isolation_level=None, timeout=30.0)
         try:
             new = not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-            if not new:
-                _check(db, path)
+            version = DATABASE_VERSION if new else _check(db, path)
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA journal_size_limit = 16777216")
@@ -68,6 +72,8 @@ def connect(path: Path) -> sqlite3.Connection:
             if new:
                 script = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {DATABASE_VERSION};"
                 db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {script} COMMIT;")
+            elif version < DATABASE_VERSION:
+                db.executescript(f"BEGIN IMMEDIATE; {_FILES} PRAGMA user_version = {DATABASE_VERSION}; COMMIT;")
         except BaseException:
             db.close()
             raise
@@ -123,14 +129,16 @@ def naming_trouble(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: {e}; {_advice(code)}") from e
 
 
-def _check(db: sqlite3.Connection, path: Path) -> None:
+def _check(db: sqlite3.Connection, path: Path) -> int:
+    """The version of the database, when it is one that we know. Raises `RunError`."""
     if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise RunError(f"{path}: not the database of a specvet run; give another --out")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
     if version > DATABASE_VERSION:
         raise RunError(
             f"{path}: made by a newer specvet (layout {version}, this one knows {DATABASE_VERSION}); update specvet"
         )
+    return version
 
 
 def _room(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -61,11 +62,32 @@ class ImageStore:
         return self.folder / sha[:2] / f"{sha}.png"
 
     def put(self, png: bytes) -> str:
-        """Store `png` unless it is there; return its SHA-256."""
+        """Store `png` unless it is there; return its SHA-256.
+
+        It is not forced to disk, which would take ten times as long as to draw it: after a power cut the last pictures
+        may be missing or cut short. Their names, which are their hashes, tell; the record says what they showed, and
+        storing them again repairs them.
+        """
         sha = bytes_hash(png)
-        path = self.path(sha)
-        if not path.exists():
-            with naming_a_full_disk(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, png)
+        # Plain text for paths: a run keeps ten pictures a spectrum, and `Path` would take as long as writing them.
+        folder = f"{self.folder}{os.sep}{sha[:2]}"
+        path = f"{folder}{os.sep}{sha}.png"
+        try:
+            if os.stat(path).st_size == len(png):
+                return sha
+        except OSError:
+            pass
+        temporary = f"{folder}{os.sep}.specvet-{secrets.token_hex(8)}.tmp"
+        with naming_a_full_disk(path):
+            try:
+                os.makedirs(folder, exist_ok=True)
+                with open(temporary, "xb") as f:
+                    f.write(png)
+                os.replace(temporary, path)
+            except BaseException as e:
+                with suppress(OSError):
+                    os.unlink(temporary)
+                if isinstance(e, OSError):
+                    raise OSError(e.errno, e.strerror, path) from e
+                raise
         return sha

@@ -48,6 +48,7 @@ class RunFolder(RunReader):
         self._compact_at = compact_at
         self._session: RunSession | None = None
         self._marks: list[tuple[str, str, str, int]] = []
+        self._states: dict[str, tuple[int, int]] = {}
         self._pending = 0
         self._counts: Counter[tuple[str, str]] = Counter()
 
@@ -199,6 +200,7 @@ class RunFolder(RunReader):
                     trajectories += 1
             self._insert_marks()
         self._marks.clear()
+        self._states.clear()
         self._pending += trajectories
         self._counts.update((d.task, str(d.verdict.answer)) for d in new)
         session.decided(len(new))
@@ -214,6 +216,19 @@ class RunFolder(RunReader):
         self._marks.append((self.key(file), selection, " ".join(sorted(tasks)), rows))
         if len(self._marks) >= 500:
             self._flush_marks()
+
+    def note_state(self, file: str, state: tuple[int, int]) -> None:
+        """Note the size in bytes and the time of change (ns) of a file that is being decided; the first note stands.
+
+        Written with the next decision.
+        """
+        self._states.setdefault(self.key(file), state)
+
+    def noted_state(self, file: str) -> tuple[int, int] | None:
+        """What `note_state` was told of a file when its first row was decided; None where it was told nothing."""
+        key = self.key(file)
+        found = self._db.execute("SELECT size, changed FROM files WHERE key = ?", (key,)).fetchone()
+        return (found[0], found[1]) if found else self._states.get(key)
 
     def finished(self, file: str, selection: str, tasks: Iterable[str]) -> tuple[int, bool] | None:
         """(rows, whether in this session) where `mark_finished` has covered all of `tasks`, else None."""
@@ -232,16 +247,24 @@ class RunFolder(RunReader):
         with database.transaction(self._db, self._file) as db:
             db.execute("INSERT INTO events(at, kind, text) VALUES (?, ?, ?)", (_now(), kind, text))
 
-    def retry_errors(self) -> int:
-        """Remove ERROR rows, so that a rerun tries those files again; returns how many, and keeps an event."""
+    def retry(self, answer: Answer) -> int:
+        """Remove the rows with this answer (ERROR or FAILED), so that a rerun makes them again.
+
+        Returns how many, and keeps an event. Raises `ValueError` for an answer that somebody gave: it stands.
+        """
+        if answer not in (Answer.ERROR, Answer.FAILED):
+            raise ValueError(f"{answer} is a verdict and stands; only ERROR and FAILED rows can be tried again")
         with database.transaction(self._db, self._file) as db:
-            db.execute("DELETE FROM finished WHERE key IN (SELECT key FROM decisions WHERE answer = 'ERROR')")
-            db.execute("DELETE FROM pending WHERE n IN (SELECT n FROM decisions WHERE answer = 'ERROR')")
-            removed = int(db.execute("DELETE FROM decisions WHERE answer = 'ERROR'").rowcount)
-            text = f"removed {removed} ERROR rows to try their files again"
-            db.execute("INSERT INTO events(at, kind, text) VALUES (?, 'retry_errors', ?)", (_now(), text))
-        for task, answer in [k for k in self._counts if k[1] == Answer.ERROR]:
-            del self._counts[task, answer]
+            chosen = "SELECT {} FROM decisions WHERE answer = ?"
+            db.execute(f"DELETE FROM finished WHERE key IN ({chosen.format('key')})", (answer,))
+            pending = db.execute(f"DELETE FROM pending WHERE n IN ({chosen.format('n')})", (answer,)).rowcount
+            removed = int(db.execute("DELETE FROM decisions WHERE answer = ?", (answer,)).rowcount)
+            db.execute("DELETE FROM files WHERE key NOT IN (SELECT key FROM decisions)")
+            text = f"removed {removed} {answer} rows to try them again"
+            db.execute("INSERT INTO events(at, kind, text) VALUES (?, 'retry', ?)", (_now(), text))
+        self._pending -= pending
+        for task, given in [k for k in self._counts if k[1] == answer]:
+            del self._counts[task, given]
         return removed
 
     def note_session(
@@ -302,6 +325,8 @@ class RunFolder(RunReader):
         return values, None if t is None else t.model_dump_json()
 
     def _insert_marks(self) -> None:
+        states = [(key, *state) for key, state in self._states.items()]
+        self._db.executemany("INSERT OR IGNORE INTO files VALUES (?, ?, ?)", states)
         for key, selection, tasks, rows in self._marks:
             before = self._db.execute(
                 "SELECT tasks FROM finished WHERE key = ? AND selection = ?", (key, selection)
@@ -315,6 +340,7 @@ class RunFolder(RunReader):
             with database.transaction(self._db, self._file):
                 self._insert_marks()
             self._marks.clear()
+            self._states.clear()
 
 
 def _now() -> str:

@@ -86,6 +86,17 @@ class RunReader:
         sql = "SELECT task, id, n FROM decisions WHERE key = ? AND row = ?"
         return {(task, id): n for task, id, n in self._db.execute(sql, (self.key(file), row))}
 
+    def frame_of(self, file: str, row: int | None) -> tuple[str, float | None] | None:
+        """(frame in words, z taken out) of a decision about a file, or about one row of it; None without any."""
+        where, values = ("key = ?", [self.key(file)]) if row is None else ("key = ? AND row = ?", [self.key(file), row])
+        sql = f"SELECT rest FROM decisions WHERE {where} AND task <> '*' LIMIT 1"
+        found = self._db.execute(sql, values).fetchone()
+        if found is None:
+            return None
+        rest = json.loads(found[0])
+        z = rest.get("z")
+        return rest.get("frame", ""), None if z is None else float(z)
+
     def last_number(self) -> int:
         """The number of the newest decision; 0 without any."""
         return int(self._db.execute("SELECT coalesce(max(n), 0) FROM decisions").fetchone()[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,14 @@ def shard_path(folder: Path, part: int) -> Path:
 
 
 def write_shard(path: Path, trajectories: Iterable[Waiting]) -> None:
-    """Write trajectories with n in rising order."""
+    """Write trajectories with n in rising order; one row group is unpacked at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pylist([_flat(t) for t in trajectories], schema=_schema())
-    buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression="zstd", row_group_size=_ROW_GROUP)
+    buffer, schema, left = pa.BufferOutputStream(), _schema(), iter(trajectories)
+    with pq.ParquetWriter(buffer, schema, compression="zstd") as writer:
+        while group := list(islice(left, _ROW_GROUP)):
+            writer.write_table(pa.Table.from_pylist([_flat(t) for t in group], schema=schema))
     write_atomic(path, buffer.getvalue().to_pybytes())
 
 

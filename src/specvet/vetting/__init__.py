@@ -5,6 +5,7 @@ from specvet.vetting.export import export
 from specvet.vetting.inputs import Inputs, expand_inputs
 from specvet.vetting.items import Item
 from specvet.vetting.report import write_report
-from specvet.vetting.runner import Progress, VetSummary, vet
+from specvet.vetting.runner import vet
+from specvet.vetting.watch import Progress, VetSummary
 
 __all__ = ["Inputs", "Item", "Progress", "VetSummary", "expand_inputs", "export", "vet", "write_report"]

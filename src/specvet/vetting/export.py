@@ -1,9 +1,10 @@
-"""`export`: a run's decisions as a table, CSV or Parquet, one row a decision.
+"""`export`: a run's decisions as a table, one row a decision: CSV, Parquet, FITS, VOTable or ECSV.
 
-Columns are those of `COLUMNS`, in that order, in both formats. Identifiers are text (Parquet strings, quoted in CSV),
-answers are the six words, what is not known is null (an empty field without quotation marks in CSV). CSV is UTF-8 with
-`\\n` line ends and every text quoted; nothing in it is changed to please a spreadsheet, so read the columns `id` and
-`file` as text there. Wavelengths are Å, ra and dec degrees.
+Columns are those of `specvet.vetting.columns`, in that order, in every format. Identifiers are text, answers are the
+six words, what is not known is null (an empty field without quotation marks in CSV). CSV is UTF-8 with `\\n` line ends
+and every text quoted; nothing in it is changed to please a spreadsheet, so read the columns `id` and `file` as text
+there. Wavelengths are Å, ra and dec degrees. Where the table comes from stands in the header of every format that has
+one; what FITS, VOTable and ECSV hold and cannot hold is told in `specvet.records.tables`.
 """
 
 from __future__ import annotations
@@ -11,48 +12,21 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from specvet.vetting.columns import COLUMNS, verdict_sheet
+
 if TYPE_CHECKING:
     from specvet.records.decision import Decision
     from specvet.records.schema import EvidenceItem
+    from specvet.records.tables import Sheet
 
-Format = Literal["csv", "parquet"]
+Format = Literal["csv", "parquet", "fits", "votable", "ecsv"]
 
-COLUMNS: dict[str, type] = {
-    "file": str,
-    "row": int,
-    "id": str,
-    "task": str,
-    "answer": str,
-    "confidence": float,
-    "reason": str,
-    "p_yes": float,
-    "log_odds": float,
-    "likelier_class": str,
-    "evidence": str,
-    "windows": str,
-    "n_calls": int,
-    "stop": str,
-    "survey": str,
-    "layout": str,
-    "n_pix": int,
-    "wave_min": float,
-    "wave_max": float,
-    "medium": str,
-    "snr": float,
-    "ra": float,
-    "dec": float,
-    "z": float,
-    "z_file": float,
-    "frame": str,
-    "pipeline_class": str,
-    "warnings": str,
-    "policy": str,
-}
+FORMATS: tuple[Format, ...] = ("csv", "parquet", "fits", "votable", "ecsv")
 
 _BATCH = 5_000
 
@@ -68,12 +42,14 @@ def export(
     *,
     tasks: Iterable[str] | None = None,
     answers: Iterable[str] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> int:
     """Write the decisions of a run to `out`, and return how many.
 
     `out` appears when it is complete, in place of what was there; `-` writes CSV to standard output. Without `format`
-    the suffix decides (`.csv`, `.parquet`). `tasks` and `answers` keep only those; an unreadable file is part of every
-    task. Reads as it writes, so a run of any length fits in memory.
+    the suffix decides: `.csv`, `.parquet`, and `.fits`, `.vot`, `.xml`, `.ecsv`, which `.gz` may follow. `tasks` and
+    `answers` keep only those; an unreadable file is part of every task. `tell` is given, once each and in words, what
+    the format cannot hold of these very decisions. Reads as it writes, so a run of any length fits in memory.
 
     Raises `ExportError`, `specvet.records.errors.RunError` when `run_path` is no run, `DiskFullError`, `OSError`.
     """
@@ -83,14 +59,15 @@ def export(
     target = os.fspath(out)
     kind = format or _format_of(target)
     if target == "-" and kind != "csv":
-        raise ExportError("--out -: only csv can be written to standard output; name a file for parquet")
-    chosen = None if tasks is None else [*tasks, WHOLE_FILE]
+        raise ExportError(f"--out -: only csv can be written to standard output; name a file for {kind}")
+    tasks, answers = (None if chosen is None else list(chosen) for chosen in (tasks, answers))
     run = RunFolder.read(run_path)
     try:
-        rows = map(table_row, run.decisions(tasks=chosen, answers=answers, with_trajectories=True))
+        asked = None if tasks is None else [*tasks, WHOLE_FILE]
+        rows = map(table_row, run.decisions(tasks=asked, answers=answers, with_trajectories=True))
         if target == "-":
             return _write_csv(rows, sys.stdout)
-        return _write_atomic(rows, Path(target), kind)
+        return _write_atomic(rows, Path(target), kind, verdict_sheet(run, tasks, answers), tell)
     finally:
         run.close()
 
@@ -148,34 +125,56 @@ def _number(x: float, digits: int) -> str:
 
 
 def _format_of(out: str) -> Format:
+    from specvet.records.tables import table_format
+
     if out == "-" or out.lower().endswith(".csv"):
         return "csv"
     if out.lower().endswith((".parquet", ".pq")):
         return "parquet"
-    raise ExportError(f"{out}: name it .csv or .parquet, or say --format csv or --format parquet")
+    if kind := table_format(out):
+        return kind
+    raise ExportError(
+        f"{out}: name it .csv, .parquet, .fits, .vot or .ecsv, or say --format with one of {', '.join(FORMATS)}"
+    )
 
 
-def _write_atomic(rows: Iterator[dict[str, Any]], target: Path, kind: Format) -> int:
+def _write_atomic(
+    rows: Iterator[dict[str, Any]], target: Path, kind: Format, sheet: Sheet, tell: Callable[[str], None] | None
+) -> int:
     from specvet.records.errors import naming_a_full_disk
 
-    if target.is_dir():
-        raise ExportError(f"{target}: is a folder; name a file in it, such as {target / f'verdicts.{kind}'}")
-    if not target.parent.is_dir():
-        raise ExportError(f"{target}: there is no folder {target.parent}; make it first")
+    check_target(target, kind)
     temporary = target.with_name(f".specvet-{secrets.token_hex(8)}.tmp")
+    notices: list[str] = []
     with naming_a_full_disk(target):
         try:
             if kind == "csv":
                 with open(temporary, "x", encoding="utf-8", newline="") as f:
                     n = _write_csv(rows, f)
+            elif kind == "parquet":
+                n = _write_parquet(rows, temporary, sheet)
             else:
-                n = _write_parquet(rows, temporary)
+                from specvet.records.tables import Spool, write_table
+
+                with Spool(sheet.columns, rows, target.parent) as cells:
+                    packed = target.name.lower().endswith(".gz")
+                    n, notices = cells.n, write_table(temporary, kind, sheet, cells, packed=packed)
             with open(temporary, "rb") as written:
                 os.fsync(written.fileno())
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
+    for notice in notices if tell else ():
+        tell(notice)  # type: ignore[misc]
     return n
+
+
+def check_target(target: Path, kind: str) -> None:
+    """Raises `ExportError` where no file can be written under that name."""
+    if target.is_dir():
+        raise ExportError(f"{target}: is a folder; name a file in it, such as {target / f'verdicts.{kind}'}")
+    if not target.parent.is_dir():
+        raise ExportError(f"{target}: there is no folder {target.parent}; make it first")
 
 
 def _write_csv(rows: Iterator[dict[str, Any]], f: TextIO) -> int:
@@ -195,12 +194,13 @@ def _csv_field(value: object) -> str:
     return repr(value)
 
 
-def _write_parquet(rows: Iterator[dict[str, Any]], path: Path) -> int:
+def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, sheet: Sheet) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
-    schema = pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    from specvet.records.tables.cells import arrow_schema
+
+    schema = arrow_schema(sheet.columns, {"description": sheet.says, **{f.name: str(f.value) for f in sheet.facts}})
     n = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         while batch := list(islice(rows, _BATCH)):

@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from specvet.vetting.inputs_columns import InputError, RowReader
-from specvet.vetting.inputs_tables import ListTable, Unrecognised, open_list
+from specvet.vetting.inputs_listed import ListTable, Unrecognised
+from specvet.vetting.inputs_tables import open_list
 from specvet.vetting.items import Item
 
 

@@ -70,6 +70,11 @@ def description(item: Item, spectrum: Spectrum, frame: Frame) -> dict[str, Any]:
     return {**{k: printable(v) if isinstance(v, str) else v for k, v in fields.items()}, "warnings": warnings}
 
 
+def is_users_z(frame: str) -> bool:
+    """Whether the words of a frame (`Frame.text`) say that its redshift was the user's own."""
+    return frame.endswith("given by the user)")
+
+
 def decided(described: dict[str, Any], task: str, outcome: TrajectoryRecord | Exception) -> Decision:
     """The row for one task; an exception becomes a FAILED verdict that names it."""
     if isinstance(outcome, Exception):

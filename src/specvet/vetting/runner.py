@@ -15,19 +15,31 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from specvet.agent import Budget, run_agent, task_hash
 from specvet.policies import Policy
 from specvet.records import WHOLE_FILE, Decision, DiskFullError, RunFolder, write_atomic
-from specvet.records.schema import Answer, Question, SpectrumRef, TrajectoryRecord
+from specvet.records.schema import Question, SpectrumRef, TrajectoryRecord
 from specvet.spectra import FrameMode, Spectrum
 from specvet.tasks import Task, task_text
 from specvet.tools import ZoomTool
 from specvet.vetting.items import Item
-from specvet.vetting.rows import asked_row, decided, description, error_id, error_row, failure, printable, selection
-from specvet.vetting.source import Source
-from specvet.views import RenderPool
+from specvet.vetting.rows import (
+    asked_row,
+    decided,
+    description,
+    error_id,
+    error_row,
+    failure,
+    is_users_z,
+    printable,
+    selection,
+)
+from specvet.vetting.source import Source, file_state
+from specvet.vetting.watch import Progress, VetSummary, Watch
+from specvet.views import COMPACT_STYLE, REFERENCE_STYLE, RenderPool, Size, check_style
 
 _BUDGET = Budget()
 
@@ -38,52 +50,31 @@ _BATCH_SECONDS = 1.0
 """How long one may wait for the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a batch has come; handed out after each item and each decision."""
+def vet_settings(
+    tasks: Iterable[Task],
+    policy: Policy,
+    frame_mode: FrameMode,
+    budget: Budget,
+    style: str = REFERENCE_STYLE,
+    size: Size = None,
+) -> dict[str, Any]:
+    """What can change a verdict, as `RunFolder.open` (in its config) and `RunFolder.settle` take it.
 
-    items: int
-    """List entries done with."""
-    total: int | None
-    """List entries in all, where the caller knows."""
-    decided: int
-    """Decisions made in this session, errors included."""
-    errors: int
-    """Of those, ERROR rows."""
-    skipped: int
-    """Decisions that an earlier session had made."""
-    file: str
-    """At hand."""
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class VetSummary:
-    """What one call of `vet` did; `RunFolder.count` tells the totals of the run."""
-
-    counts: dict[str, dict[str, int]]
-    """Decisions of this session by task and answer; unreadable files stand under the task `*`."""
-    decided: int
-    errors: int
-    """ERROR rows of this session."""
-    skipped: int
-    """Decisions that an earlier session had made, which were not made again."""
-    duplicates: int
-    """Times that a spectrum or file of this session came again; it was vetted once."""
-    interrupted: bool
-    """Stopped before the list was through."""
-    seconds: float
-
-
-def vet_settings(tasks: Iterable[Task], policy: Policy, frame_mode: FrameMode, budget: Budget) -> dict[str, Any]:
-    """What can change a verdict, as `RunFolder.open` (in its config) and `RunFolder.settle` take it."""
+    How spectra are drawn counts for a policy that looks at pictures only.
+    """
+    looks = {"style": style, "size": _words(size)} if "images" in policy.capabilities else {}
     return {
         "policy": policy.name,
         "policy_fingerprint": getattr(policy, "fingerprint", ""),
         "frame_mode": frame_mode,
         "budget": asdict(budget),
         "tasks": {task.key: task_hash(task) for task in tasks},
+        **looks,
     }
+
+
+def _words(size: Size) -> str | None:
+    return f"{size[0]}x{size[1]}" if isinstance(size, tuple) else size
 
 
 def vet(
@@ -95,13 +86,17 @@ def vet(
     frame_mode: FrameMode = "careful",
     budget: Budget = _BUDGET,
     images: bool = False,
+    style: str = REFERENCE_STYLE,
+    size: Size = None,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     total: int | None = None,
 ) -> VetSummary:
     """Let `policy` decide every task about every spectrum that `items` ask for, into `run`.
 
-    `images` keeps the pictures that were shown. When `stop` is set the decision at hand is finished and recorded, then
+    Pictures are drawn for a policy that looks at them and where `images` keeps them, in `style` and `size` (see
+    `specvet.views.full_view`): the compact style here, since it takes a millisecond, others in a process with a
+    deadline. When `stop` is set the decision at hand is finished and recorded, then
     `vet` returns with `interrupted`. `total` is only handed on to `progress`.
 
     Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, and what `items` raises.
@@ -109,54 +104,26 @@ def vet(
     keys = [task.key for task in tasks]
     if not keys or len(set(keys)) != len(keys):
         raise ValueError(f"tasks: give at least one, each once, not {keys}")
-    run.settle(vet_settings(tasks, policy, frame_mode, budget))
+    style = check_style(style, size)
+    run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size))
     for task in tasks:  # what was asked, in full: a user's file may change or go, and so may a built-in task
         write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
     keep = run.images.put if images else None
     draws = images or "images" in policy.capabilities
-    with RenderPool() if draws else nullcontext() as pool:
+    with RenderPool() if draws and style != COMPACT_STYLE else nullcontext() as pool:
 
         def ask(question: Question, task: Task, tool: ZoomTool) -> TrajectoryRecord:
             return run_agent(question, task, tool, policy, budget, pool, keep)
 
-        watch = _Watch(progress, total, time.perf_counter())
-        return _Batch(run, tasks, frame_mode, ask, stop or threading.Event(), watch).through(items)
+        watch = Watch(progress, total, time.perf_counter())
+        look = partial(ZoomTool, mode=frame_mode, style=style, size=size)
+        return _Batch(run, tasks, look, ask, stop or threading.Event(), watch).through(items)
 
 
 Ask = Callable[[Question, Task, ZoomTool], TrajectoryRecord]
 
-
-@dataclass(slots=True)
-class _Watch:
-    """What a batch counts, and whom it tells."""
-
-    progress: Callable[[Progress], None] | None
-    total: int | None
-    clock: float
-    items: int = 0
-    decided: int = 0
-    errors: int = 0
-    skipped: int = 0
-    duplicates: int = 0
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def count(self, made: Decision) -> None:
-        of_task = self.counts.setdefault(made.task, {})
-        answer = str(made.verdict.answer)
-        of_task[answer] = of_task.get(answer, 0) + 1
-        self.decided += 1
-        self.errors += made.verdict.answer is Answer.ERROR
-
-    def tell(self, file: str, waiting: int) -> None:
-        if self.progress is not None:
-            decided, errors = self.decided + waiting, self.errors + waiting
-            self.progress(
-                Progress(self.items, self.total, decided, errors, self.skipped, printable(file), self.seconds)
-            )
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self.clock
+Look = Callable[..., ZoomTool]
+"""A tool for one spectrum, seen at a redshift `z` of the user's own."""
 
 
 @dataclass(slots=True)
@@ -165,10 +132,10 @@ class _Batch:
 
     run: RunFolder
     tasks: list[Task]
-    frame_mode: FrameMode
+    look: Look
     ask: Ask
     stop: threading.Event
-    watch: _Watch
+    watch: Watch
     source: Source = field(default_factory=Source)
     keys: frozenset[str] = frozenset()
     first: int = 0
@@ -203,13 +170,18 @@ class _Batch:
             errors=watch.errors,
             skipped=watch.skipped,
             duplicates=watch.duplicates,
+            changed=tuple(watch.changed),
+            n_changed=watch.n_changed,
             interrupted=interrupted,
             seconds=round(watch.seconds, 3),
         )
 
     def _item(self, item: Item) -> bool:
         """All of one list entry; False when it was stopped on the way."""
+        skipped = self.watch.skipped
         if self._known(item):
+            if self.watch.skipped > skipped:
+                self._compare(item)
             return True
         if item.problem:
             self._error(item, item.problem)
@@ -221,9 +193,13 @@ class _Batch:
         except Exception as e:  # a reader may fail on anything that a file may hold
             self._error(item, failure(e))
             return True
+        if self.source.state is not None:
+            self.run.note_state(printable(item.file), self.source.state)
         for spectrum in spectra:
             if not self._spectrum(item, spectrum):
                 return False
+        if self.watch.skipped > skipped:
+            self._compare(item)
         if item.row is None:
             self.run.mark_finished(printable(item.file), selection(item), self.keys, len(spectra))
         return True
@@ -252,6 +228,22 @@ class _Batch:
         self._seen(max(made.values()), len(made))
         return True
 
+    def _compare(self, item: Item) -> None:
+        """Note an entry that is not what it was when an earlier session decided it; the decision stands."""
+        file = printable(item.file)
+        then, now = self.run.noted_state(file), file_state(item.file)
+        if then is not None and now is not None and now != then:
+            self.watch.note_change(f"{file} has another size or date than when it was vetted")
+            return
+        seen = self.run.frame_of(file, asked_row(item))
+        if seen is None:
+            return
+        frame, z = seen
+        given = z if is_users_z(frame) else None
+        if given != item.z:
+            was, is_now = ("none" if v is None else f"{v:g}" for v in (given, item.z))
+            self.watch.note_change(f"{file}: vetted with the list's z = {was}, now z = {is_now}")
+
     def _spectrum(self, item: Item, spectrum: Spectrum) -> bool:
         """All tasks about one spectrum; False when it was stopped on the way."""
         found = self.run.found(printable(item.file), spectrum.row)
@@ -262,7 +254,7 @@ class _Batch:
             return True
         self.watch.skipped += len(made)
         try:
-            tool = ZoomTool(spectrum, self.frame_mode, item.z)
+            tool = self.look(spectrum, z=item.z)
             described = description(item, spectrum, tool.frame)
         except MemoryError:
             raise

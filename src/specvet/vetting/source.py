@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from specvet.spectra import Spectrum, read
 from specvet.vetting.items import Item
 from specvet.vetting.rows import SelectionError, printable
@@ -14,6 +16,8 @@ class Source:
         self._file: str | None = None
         self._spectra: list[Spectrum] = []
         self._trouble: Exception | None = None
+        self.state: tuple[int, int] | None = None
+        """(bytes, time of change in ns) of the file at hand, as it was before it was read."""
 
     def select(self, item: Item) -> list[Spectrum]:
         """The spectra of an entry, at least one. Raises what the reader raises, and `SelectionError`."""
@@ -39,6 +43,7 @@ class Source:
     def _read(self, file: str) -> list[Spectrum]:
         if file != self._file:
             self._file, self._spectra, self._trouble = None, [], None
+            self.state = file_state(file)
             try:
                 name = printable(file)
                 self._spectra = read(file) if name == file else read(file, name=name)
@@ -52,6 +57,15 @@ class Source:
         if not self._spectra:
             raise SelectionError(f"{file}: holds no spectrum")
         return self._spectra
+
+
+def file_state(file: str) -> tuple[int, int] | None:
+    """(bytes, time of change in ns); None where the file is not there."""
+    try:
+        status = os.stat(file)
+    except (OSError, ValueError):
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def _matches(spectrum: Spectrum, ids: tuple[tuple[str, str], ...], alone: bool) -> bool:

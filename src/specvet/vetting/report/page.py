@@ -32,6 +32,9 @@ Load = Callable[[str, int], Spectrum | None]
 Progress = Callable[[int, int], None]
 """Told (spectra done, spectra in all)."""
 
+MAX_ERRORS = 1_000
+"""Unreadable files that the page lists one by one; all are counted by reason."""
+
 ANSWERS = tuple(a for a in RANK if a is not Answer.ERROR)
 
 ORDER = (
@@ -81,6 +84,7 @@ def render(
     tasks: Collection[str] | None = None,
     limit: int | None = None,
     progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Path:
     """Write the page about `decisions` to `out`, all at once, and return `out`.
 
@@ -94,6 +98,7 @@ def render(
         tasks: tell of these tasks only; None tells of all.
         limit: show only so many spectra, the most urgent; None shows all.
         progress: told after each spectrum.
+        tell: told what `limit` leaves out, in words, as the page says it too.
 
     Raises:
         ValueError: `decisions` is an iterator and there is no `overview`; an unknown answer; limit below 1.
@@ -123,6 +128,8 @@ def render(
             book.add(shown[key], rest)
         notes = _notes(len(order), len(shown), len(tally.groups), wanted, tasks)
         _replace(out, book, notes)
+    if tell is not None and len(shown) < len(order):
+        tell(notes[-1])
     return out
 
 
@@ -159,7 +166,10 @@ def _notes(
         words = ", ".join(a.value for a in RANK if a in wanted)
         notes.append(f"Only spectra with one of these answers are shown: {words} ({n_chosen} of {n_all}).")
     if n_shown < n_chosen:
-        notes.append(f"Only the first {n_shown} of {n_chosen} spectra are shown, in the order stated below.")
+        notes.append(
+            f"Only the first {n_shown:,} of {n_chosen:,} spectra are shown, the most urgent. More: specvet report "
+            "--limit N (0 for all); others: --answer and --task; every row: specvet export."
+        )
     return notes
 
 
@@ -258,7 +268,8 @@ def _head(book: _Book, notes: list[str]) -> bytes:
         "n_spectra": len(tally.groups),
         "answers": [a.value for a in ANSWERS],
         "tasks": [_task(key, tally.counts[key], about, book.hashes.get(key, set())) for key in keys],
-        "errors": tally.errors,
+        "errors": tally.errors[:MAX_ERRORS],
+        "n_errors": len(tally.errors),
         "error_groups": _error_groups(tally.errors),
         "n_simulated": book.n_simulated,
         "n_missing": book.n_missing,

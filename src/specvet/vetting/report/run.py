@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ def write_report(
     tasks: Collection[str] | None = None,
     limit: int | None = None,
     progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Path:
     """One self-contained HTML page about a run: every spectrum, zoom, measurement and reason, and every ERROR.
 
@@ -38,6 +39,7 @@ def write_report(
         tasks: tell of these tasks only (keys).
         limit: show only so many spectra, the most urgent: YES first, then UNSURE, then the rest.
         progress: told (spectra done, spectra in all).
+        tell: told what `limit` leaves out, in words, as the page says it too.
 
     Returns:
         The path of the page.
@@ -69,6 +71,7 @@ def write_report(
             tasks=tasks,
             limit=limit,
             progress=progress,
+            tell=tell,
         )
     finally:
         folder.close()

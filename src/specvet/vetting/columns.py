@@ -1,0 +1,109 @@
+"""The columns of a run's table, the same in every format, and what its header says of where it comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from specvet import __version__
+from specvet.records.tables import Column, Fact, Sheet
+
+if TYPE_CHECKING:
+    from specvet.records import RunFolder
+
+_WORDS = "YES, NO, UNSURE, NO_DATA, FAILED or ERROR"
+
+COLUMNS: dict[str, Column] = {
+    c.name: c
+    for c in (
+        Column("file", str, "spectrum file, as the run was given it", ucd="meta.ref"),
+        Column("row", int, "which target of the file, counted from 0", ucd="meta.record"),
+        Column("id", str, "identifier, of the list or else of the file; always text", ucd="meta.id;meta.main"),
+        Column("task", str, "key of the question; * for a file that could not be read", ucd="meta.code"),
+        Column("answer", str, f"verdict: {_WORDS}", ucd="meta.code.class"),
+        Column("confidence", float, "probability (0-1) that the answer is right", ucd="stat.probability"),
+        Column("reason", str, "why, in words", ucd="meta.note"),
+        Column("p_yes", float, "probability (0-1) of YES", ucd="stat.probability"),
+        Column("log_odds", float, "sum of the log-odds (natural logarithm) of the evidence", ucd="stat.likelihood"),
+        Column("likelier_class", str, "for a NO: the class that fits better", ucd="src.class"),
+        Column("evidence", str, "what was measured where, strongest first", ucd="meta.note"),
+        Column("windows", str, "windows that were looked at, Angstrom", ucd="meta.note"),
+        Column("n_calls", int, "looks through the zoom tool", ucd="meta.number"),
+        Column("stop", str, "why the look ended", ucd="meta.code"),
+        Column("survey", str, "survey that the file is from", ucd="meta.dataset"),
+        Column("layout", str, "layout by which the file was read", ucd="meta.code"),
+        Column("n_pix", int, "pixels of the spectrum", ucd="meta.number"),
+        Column("wave_min", float, "shortest wavelength, in medium", "Angstrom", "em.wl;stat.min"),
+        Column("wave_max", float, "longest wavelength, in medium", "Angstrom", "em.wl;stat.max"),
+        Column("medium", str, "what wavelengths are measured in: air, vacuum or unknown", ucd="meta.code"),
+        Column("snr", float, "median signal to noise a pixel", ucd="stat.snr"),
+        Column("ra", float, "right ascension, of the list or else of the file", "deg", "pos.eq.ra"),
+        Column("dec", float, "declination, of the list or else of the file", "deg", "pos.eq.dec"),
+        Column(
+            "z",
+            float,
+            "redshift that wavelengths were divided by; none where looked at as observed",
+            "",
+            "src.redshift",
+        ),
+        Column("z_file", float, "redshift that the file states, applied or not", "", "src.redshift"),
+        Column("frame", str, "frame that was looked at, and why", ucd="pos.frame"),
+        Column("pipeline_class", str, "what the survey's pipeline calls it", ucd="src.class"),
+        Column("warnings", str, "what the reader of the file warned of", ucd="meta.note"),
+        Column("policy", str, "who decided", ucd="meta.id"),
+    )
+}
+"""By name, in the order of the table."""
+
+
+def verdict_sheet(run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None) -> Sheet:
+    """The table of a run without its cells: columns, and where it comes from."""
+    says = f"verdicts of the specvet run {run.path.resolve().name}: one row a spectrum and task, or unreadable file"
+    return Sheet("VERDICTS", says, tuple(COLUMNS.values()), tuple(provenance(run, tasks, answers)))
+
+
+def provenance(run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None) -> Iterator[Fact]:
+    """What makes the table checkable. Times are those of the receipt, so the same run gives the same file."""
+    file = run.path / "receipt.json"
+    try:
+        content = file.read_bytes()
+        receipt = json.loads(content)
+    except (OSError, ValueError):
+        receipt = run.receipt().model_dump(mode="json")
+        content = b""
+    sessions = receipt.get("sessions") or []
+    yield Fact("creator", "CREATOR", f"specvet {__version__}", "program that wrote this table")
+    date = receipt.get("ended") or receipt.get("started")
+    if date:
+        yield Fact("date", "DATE", _plain_time(date), "UTC, when the run was last worked on")
+    yield Fact("run", "RUN", run.path.resolve().name, "run folder")
+    made = ", ".join(dict.fromkeys(s["specvet"] for s in sessions if s.get("specvet")))
+    if made:
+        yield Fact("run_version", "RUNVERS", made, "specvet that made the run")
+    if receipt.get("policy"):
+        yield Fact("policy", "POLICY", receipt["policy"], "who decided")
+    for name, card, key, says in (
+        ("run_started", "RUNBEG", "started", "UTC"),
+        ("run_ended", "RUNEND", "ended", "UTC, of the last session"),
+        ("settings_hash", "SETHASH", "settings_hash", ""),
+    ):
+        if receipt.get(key):
+            yield Fact(name, card, receipt[key], says)
+    inputs = receipt.get("inputs")
+    if isinstance(inputs, Mapping):
+        yield Fact("inputs_hash", "INPHASH", inputs["hash"])
+    if content:
+        yield Fact("receipt_sha256", "RECEIPT", hashlib.sha256(content).hexdigest())
+    hashes: dict[str, Any] = receipt.get("task_hashes") or {}
+    for n, (task, value) in enumerate(sorted(hashes.items()), 1):
+        yield Fact(f"task_{n}", f"TASK{n}", f"{task} {value}"[:200])
+    for name, card, chosen in (("only_tasks", "ONLYTASK", tasks), ("only_answers", "ONLYANSW", answers)):
+        if chosen is not None:
+            yield Fact(name, card, ", ".join(chosen), "the run may hold more")
+
+
+def _plain_time(moment: str) -> str:
+    """An ISO time as FITS writes UTC: without the zone."""
+    return moment.removesuffix("Z").removesuffix("+00:00")
