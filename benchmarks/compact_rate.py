@@ -21,6 +21,7 @@ from specvet.spectra import Spectrum
 from specvet.views import COMPACT_STYLE, View, compact_array, draw_compact, full_view, zoom_view
 
 ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "spectra"
 CASES: dict[str, tuple[tuple[float, float] | None, tuple[int, int]]] = {
     "full_448x280": (None, (448, 280)),
     "zoom_308x224": ((6400.0, 6700.0), (308, 224)),
@@ -41,7 +42,8 @@ def main() -> int:
     for case, rates in result.items():
         print(f"{case:16} " + "  ".join(f"{name} {rate:8.0f}/s" for name, rate in rates.items()))
     if args.json:
-        print(json.dumps({"compact_per_second": result, "aim": AIM}))
+        simulated = not args.files and not SHARED.is_dir()
+        print(json.dumps({"compact_per_second": result, "aim_at_full_448x280": AIM, "simulated": simulated}))
     return 0
 
 
@@ -90,12 +92,11 @@ def rate(views: Sequence[View], repeat: int, draw: Callable[[View], object]) -> 
 
 def default_files() -> list[Path]:
     """Up to 20 real files, or the simulated ones."""
-    shared = ROOT.parent / "shared" / "spectra"
     found = [
-        *sorted((shared / "lamost" / "dr1").glob("*.fits"))[:8],
-        *sorted((shared / "lamost").glob("dr[5-9]/*"))[:4],
+        *sorted((SHARED / "lamost" / "dr1").glob("*.fits"))[:8],
+        *sorted((SHARED / "lamost").glob("dr[5-9]/*"))[:4],
     ]
-    found += sorted((shared / "sdss").glob("*/spec-*"))[:8]
+    found += sorted((SHARED / "sdss").glob("*/spec-*"))[:8]
     return found or sorted((ROOT / "examples" / "spectra").glob("spec-*"))
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from specvet.spectra import read
+from specvet.views import compact
 from specvet.views.compact import (
     BAD,
     BOTTOM,
@@ -29,6 +30,7 @@ from specvet.views.compact import (
     compact_array,
     draw_compact,
 )
+from specvet.views.compact_range import flux_range
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "spectra"
 WIDTH, HEIGHT = SIZES["small"][0]
@@ -245,7 +247,7 @@ def test_whatever_can_be_drawn_is_drawn_with_a_line_and_a_frame(
         ({"window": (100.0, 200.0)}, "0 finite points in 100.0-200.0 Å; a figure needs at least 2"),
         ({"flux": np.full(3600, np.nan)}, "0 finite points; a figure needs"),
         ({"flux": np.full(3600, 1e151)}, "flux holds values beyond 1e[+]150"),
-        ({"size": (100, 280)}, "size 100 x 280 pixels; 140 x 112 to 4096 x 4096 expected"),
+        ({"size": (100, 280)}, "size 100 x 280 pixels; 224 x 168 to 4096 x 4096 expected"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_by_name(arguments: dict[str, object], said: str) -> None:
@@ -315,3 +317,13 @@ def test_the_two_peaks_of_a_real_accretion_disc_are_seen_in_the_full_view_and_in
         assert tops[low:middle].min() < dip - 15
         assert tops[middle + 1 : high].min() < dip - 15
         assert tops.min() > 0  # and nothing of them is cut
+
+
+@pytest.mark.parametrize("size", [(448, 280), (896, 448), (1344, 896), (1344, 1500)])
+def test_no_label_of_the_flux_axis_is_wider_than_its_room(size: tuple[int, int]) -> None:
+    flux = np.random.default_rng(0).normal(-12.278, 0.0144, 40)  # labels such as -1.2295, times ten
+    low, high = flux_range(flux)
+    labels = compact._flux_axis(low, high, (size[1] - TOP - BOTTOM) // compact.Y_TICK_PIXELS).labels
+    assert len(labels) >= 2
+    assert all(label.startswith("-") for label in labels)
+    assert all(compact._wide(label) <= LEFT - 4 for label in labels)

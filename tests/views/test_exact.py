@@ -120,6 +120,12 @@ def test_a_line_put_together_from_pairs_is_the_line_that_the_font_engine_lays_ou
         assert (metrics[1], metrics[2]) == (height, descent)
 
 
+def test_a_file_name_that_is_not_utf_8_is_drawn_with_marks_in_place_of_its_bytes() -> None:
+    name = b"Spectrum: \xc5.fits".decode("utf-8", "surrogateescape")
+    assert draw(WAVELENGTH, FLUX, title=name) == draw(WAVELENGTH, FLUX, title="Spectrum: \ufffd.fits")
+    assert _same(WAVELENGTH, FLUX, (6400.0, 6700.0), name)
+
+
 def test_texts_of_other_scripts_are_laid_out_whole() -> None:
     assert _same(WAVELENGTH, FLUX, (6400.0, 6700.0), "α-To Ωmega Жук −Tα6-O fits")
 
@@ -164,12 +170,17 @@ def test_eight_threads_draw_the_bytes_that_one_draws() -> None:
 
 
 def _send_figure(pipe: Any) -> None:
+    import matplotlib as mpl
+
+    pipe.send(mpl.rcParams["font.size"])
     pipe.send(draw(WAVELENGTH, FLUX, window=(6400.0, 6700.0), title="drawn in a child"))
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="a system without fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_draws_the_same_bytes_even_when_another_thread_was_drawing() -> None:
+def test_a_forked_child_draws_the_same_bytes_and_keeps_its_parameters_while_another_thread_draws() -> None:
+    import matplotlib as mpl
+
     here = draw(WAVELENGTH, FLUX, window=(6400.0, 6700.0), title="drawn in a child")
     held, release = threading.Event(), threading.Event()
 
@@ -179,6 +190,8 @@ def test_a_forked_child_draws_the_same_bytes_even_when_another_thread_was_drawin
             release.wait()
 
     thread = threading.Thread(target=hold)
+    mine = mpl.rcParams["font.size"]
+    mpl.rcParams["font.size"] = 25
     thread.start()
     held.wait()
     try:
@@ -187,11 +200,14 @@ def test_a_forked_child_draws_the_same_bytes_even_when_another_thread_was_drawin
         child = context.Process(target=_send_figure, args=(theirs,))
         child.start()
         assert ours.poll(60), "the child waits for a lock that nobody holds"
+        assert ours.recv() == 25
+        assert ours.poll(60)
         assert ours.recv() == here
         child.join()
     finally:
         release.set()
         thread.join()
+        mpl.rcParams["font.size"] = mine
 
 
 def test_what_is_remembered_between_figures_has_a_limit() -> None:

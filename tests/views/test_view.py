@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specvet.spectra.spectrum import Spectrum
-from specvet.views import View, draw, full_view, zoom_view
+from specvet.views import COMPACT_STYLE, REFERENCE_STYLE, View, draw, full_view, zoom_view
 from specvet.views import view as module
 
 WAVELENGTH = np.linspace(3700.0, 9100.0, 3000)
@@ -123,3 +123,9 @@ def test_a_view_survives_pickling_with_and_without_its_picture() -> None:
     assert copy.png == view.png
     assert not copy.flux.flags.writeable
     assert pickle.loads(pickle.dumps(view)).drawn
+
+
+def test_a_style_has_a_short_name() -> None:
+    assert full_view(SPECTRUM, style="compact").style == COMPACT_STYLE
+    assert full_view(SPECTRUM, style="reference").style == REFERENCE_STYLE
+    assert full_view(SPECTRUM, style="compact").png == full_view(SPECTRUM, style=COMPACT_STYLE).png

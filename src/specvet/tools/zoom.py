@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,8 @@ class ZoomTool:
         self.frame = choose_frame(spectrum, mode, z)
         self.title = title
         self.deadline_s = deadline_s
-        self.style = style
+        self.style = check_style(style, size)
         self.size = size
-        check_style(style, size)
         self._shifted = shift(spectrum, self.frame)
 
     def schema(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class ZoomTool:
             },
         }
 
-    @property
+    @cached_property
     def available(self) -> tuple[float, float]:
         """(low, high) in Å of the finite pixels, in the tool's frame; (NaN, NaN) without any."""
         wavelength = self._shifted.wavelength[np.isfinite(self._shifted.flux)]

@@ -1,7 +1,8 @@
-"""The compact style: a small black-on-white drawing for models, a hundred times faster than the reference figure.
+"""The compact style: a small black-on-white drawing for models, some hundred times faster than matplotlib's figure.
 
 Style `compact-1`. The picture is grey; RGB is the same picture three times, for processors that ask for it. Sizes are
-whole numbers of a model's image units, so that no processor resizes it: see `SIZES`.
+whole numbers of a model's image units, so that its processor does not resize it. Which family takes which is said at
+`SIZES`: `published` suits all of them, `small` only those of 28-pixel units.
 
 From back to front: light bands where wavelengths deserve doubt (arm joins, the Earth's air), darker bands at bad
 pixels, a grid at the labelled ticks, a grey band of ±1σ in zooms, the spectrum as a black line one pixel wide, the
@@ -38,7 +39,8 @@ SIZES: dict[str, tuple[Size, Size]] = {
 merged 2 x 2 (Qwen2-VL, Qwen2.5-VL and small models of that make): 160 and 88 tokens. `published` is of multiples of
 224, which 28 and 32 (Qwen3-VL, Qwen3.5: 16-pixel patches, merged) both divide: 512 and 384, or 392 and 294 tokens."""
 
-MIN_SIZE, MAX_SIZE = (140, 112), (4096, 4096)
+MIN_SIZE, MAX_SIZE = (224, 168), (4096, 4096)
+"""Below, an axis may have fewer than two labels."""
 
 LEFT, RIGHT, TOP, BOTTOM = 40, 8, 18, 18
 """Pixels around the plot: five digits, half a label, a line of text with room for a triangle, and again."""
@@ -111,7 +113,7 @@ def compact_array(
 
     Raises:
         ValueError: fewer than 2 points to draw, wavelengths beyond 1e12 or fluxes beyond 1e150, shapes that differ, a
-            window that is none, or a size outside 140 x 112 to 4096 x 4096.
+            window that is none, or a size outside 224 x 168 to 4096 x 4096.
     """
     width, height = _checked(size)
     x, y, sigma, bad = points(wavelength, flux, window, sigma, bad)
@@ -124,7 +126,7 @@ def compact_array(
     y_low, y_high = flux_range(y, None if bad is None else ~bad, sigma)
     x_scale, y_scale = columns / (x_high - x_low), rows / (y_high - y_low)
     x_axis = axis(x_low, x_high, max(2, columns // X_TICK_PIXELS), plain_from=0.1, plain_below=1e5)
-    y_axis = axis(y_low, y_high, max(2, rows // Y_TICK_PIXELS))
+    y_axis = _flux_axis(y_low, y_high, max(2, rows // Y_TICK_PIXELS))
     u, v = (x - x_low) * x_scale, (y_high - y) * y_scale
     hole = holes(x)
 
@@ -141,7 +143,9 @@ def compact_array(
     plot[...] = ground
     plot[y_ticks] = np.minimum(ground, GRID)
     if sigma is not None and x.size < BAND_POINTS * columns:
-        _draw_band(plot, u, v, np.where(np.isfinite(sigma) & (sigma > 0), sigma, 0.0) * y_scale, hole)
+        widest = HIGHEST_BAND / y_scale  # the product must not overflow
+        half = np.minimum(np.where(np.isfinite(sigma) & (sigma > 0), sigma, 0.0), widest) * y_scale
+        _draw_band(plot, u, v, half, hole)
 
     x_minor = _places(x_axis.minor, x_low, x_scale, columns)
     y_minor = rows - 1 - _places(y_axis.minor, y_low, y_scale, rows)
@@ -158,6 +162,15 @@ def compact_array(
     _draw_cut(canvas[height - BOTTOM + 1 :], high_v > rows)
     _draw_labels(canvas, x_axis, x_ticks, y_axis, y_ticks, title)
     return _three(canvas) if rgb else canvas
+
+
+def _flux_axis(low: float, high: float, most: int) -> Axis:
+    """Ticks whose labels fit beside the plot: a sign that is cut off would turn a number into another one."""
+    while True:
+        found = axis(low, high, most)
+        if most <= 2 or all(_wide(label) <= LEFT - 4 for label in found.labels):
+            return found
+        most -= 1
 
 
 def points(
@@ -203,6 +216,8 @@ def check_points(x: Floats, y: Floats, window: tuple[float, float] | None) -> No
     for name, low, high, limit in (("wavelength", x[0], x[-1], MAX_WAVELENGTH), ("flux", y.min(), y.max(), MAX_FLUX)):
         if max(-float(low), float(high)) > limit:
             raise ValueError(f"{name} holds values beyond {limit:g}, which cannot be drawn")
+    if max(-float(x[0]), float(x[-1])) < 1.0 / MAX_WAVELENGTH:
+        raise ValueError(f"wavelength holds no value beyond {1.0 / MAX_WAVELENGTH:g}, which cannot be drawn")
 
 
 def chosen_size(size: str | Size | None, *, zoomed: bool) -> Size:
@@ -227,6 +242,10 @@ def _checked(size: Size) -> Size:
     return int(width), int(height)
 
 
+HIGHEST_BAND = 1e9
+"""Pixels; half the height that an error band is drawn with, at most."""
+
+
 def _span(low: float, high: float) -> tuple[float, float]:
     least = LEAST_SPAN * max(abs(low), abs(high)) or 1.0
     if high - low >= least:
@@ -237,8 +256,9 @@ def _span(low: float, high: float) -> tuple[float, float]:
 
 def _places(values: Sequence[float], low: float, scale: float, n: int) -> NDArray[np.intp]:
     """The pixel of each value along an axis of n pixels."""
-    at = ((np.array(values, dtype=np.float64) - low) * scale).astype(np.intp)
-    return np.minimum(np.maximum(at, 0), n - 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # fluxes near the largest number there is
+        at = (np.array(values, dtype=np.float64) - low) * scale
+    return np.minimum(np.maximum(np.nan_to_num(at), 0), n - 1).astype(np.intp)
 
 
 def _bad_columns(u: Floats, bad: Bools, columns: int) -> Bools:

@@ -39,8 +39,9 @@ def draw(
 ) -> bytes:
     """The reference figure of a spectrum, or of a window of it, as an RGB PNG: the bytes of `views.reference.draw`.
 
-    Takes 5-15 ms instead of 200-300. From any thread, in any process; what is remembered between figures (layouts and
-    glyphs) stays below some 20 MB. Arguments, result and errors are those of `views.reference.draw`.
+    Takes about 10 ms instead of 200 to 300, a first figure somewhat more. From any thread, in any process; what is
+    remembered between figures (layouts and glyphs) grows to some 40 MB and no further. Arguments, result and errors are
+    those of `views.reference.draw`.
     """
     x, y, title = reference.checked(wavelength, flux, window, title)
     with reference.drawing():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,13 +58,23 @@ _TICKS = (
 _LOCK = threading.RLock()
 
 
-def _unlock() -> None:
-    global _LOCK  # noqa: PLW0603 - the thread that held it does not exist in a forked child
+_put_aside: dict[Any, Any] = {}
+"""The program's own parameters while something is drawn."""
+
+
+def _start_child() -> None:
+    """A forked child starts with the lock open and the program's parameters: the thread that drew is not in it."""
+    global _LOCK  # noqa: PLW0603
     _LOCK = threading.RLock()
+    if _put_aside:
+        import matplotlib as mpl
+
+        mpl.rcParams.update(_put_aside)
+        _put_aside.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock)
+    os.register_at_fork(after_in_child=_start_child)
 
 
 def drawable(
@@ -140,6 +151,8 @@ def checked(
         if float(np.abs(values).max()) > limit:
             raise ValueError(f"{name} holds values beyond {limit:g}, which cannot be drawn")
     title = " ".join(title.splitlines())
+    # Half characters come from file names that are not UTF-8; no font can draw them.
+    title = re.sub("[\ud800-\udfff]", "\ufffd", title)
     if len(title) > MAX_TITLE:
         title = f"{title[: MAX_TITLE // 2]}…{title[-(MAX_TITLE // 2 - 1) :]}"
     return x, y, title
@@ -260,5 +273,9 @@ def _default_parameters() -> Iterator[None]:
     if not changed:
         yield
         return
-    with mpl.rc_context(changed):
-        yield
+    _put_aside.update({key: value(mpl.rcParams, key) for key in changed})
+    try:
+        with mpl.rc_context(changed):
+            yield
+    finally:
+        _put_aside.clear()

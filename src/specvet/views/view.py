@@ -26,6 +26,7 @@ from specvet.views.reference import STYLE
 FloatArray = NDArray[np.float64]
 
 STYLES = (STYLE, compact.STYLE)
+SHORT = {"reference": STYLE, "compact": compact.STYLE}
 
 Size = str | tuple[int, int] | None
 """Of a compact drawing: `small` (None) or `published`, see `specvet.views.compact.SIZES`, or (width, height) in pixels.
@@ -52,7 +53,7 @@ class View:
     frame: str = ""
     """Frame of the wavelengths, for people: `rest frame, z = 0.001230` or `as observed, heliocentric`."""
     style: str = STYLE
-    """Which figure it is: part of `content_hash`, so that a new look never passes for an old one."""
+    """Which figure it is, by its full name: part of `content_hash`, so that a new look never passes for an old one."""
     pixels: tuple[int, int] | None = None
     """(width, height) of a compact drawing, `small` where not given; None for the reference figure, whose size follows
     from its data."""
@@ -64,7 +65,7 @@ class View:
     """Ranges in Å that a compact drawing shades: arm joins and the Earth's air."""
 
     def __post_init__(self) -> None:
-        check_style(self.style, self.pixels)
+        object.__setattr__(self, "style", check_style(self.style, self.pixels))
         if self.style == compact.STYLE and self.pixels is None:
             object.__setattr__(self, "pixels", compact.chosen_size(None, zoomed=self.window is not None))
         # A copy of exactly what is drawn, frozen: `png` and `content_hash` are computed once and must stay true.
@@ -146,14 +147,19 @@ class View:
 _ARRAYS = ("wavelength", "flux", "sigma", "bad")
 
 
-def check_style(style: str, size: Size = None) -> None:
-    """Raises ValueError where `style` is unknown or has no such `size`."""
+def check_style(style: str, size: Size = None) -> str:
+    """The full name of a style (`reference` and `compact` are short ones).
+
+    Raises ValueError where `style` is unknown or has no such `size`.
+    """
+    style = SHORT.get(style, style)
     if style not in STYLES:
-        raise ValueError(f"style {style!r} is unknown; choose {' or '.join(STYLES)}")
+        raise ValueError(f"style {style!r} is unknown; choose {' or '.join(SHORT)}")
     if style == compact.STYLE:
         compact.chosen_size(size, zoomed=False)
     elif size is not None:
         raise ValueError(f"size = {size} with style {style!r}; only {compact.STYLE} has a size to choose")
+    return style
 
 
 def full_view(
@@ -166,8 +172,9 @@ def full_view(
         z: redshift to take out; 0 leaves wavelengths as observed, bit for bit.
         title: None for `Spectrum: <file name>`, as the published data have it, or `Spectrum` without a file name; in
             the compact style for none, since a file's name is no evidence.
-        style: `spec-o3-reference-1` or `compact-1`.
-        size: of a compact drawing, see `Size`.
+        style: `reference` (`spec-o3-reference-1`) or `compact` (`compact-1`).
+        size: of a compact drawing: `small` (448 x 280 and 308 x 224 pixels, None says the same), `published` (896 x 448
+            and 672 x 448), or (width, height).
 
     Returns:
         A view that is not drawn yet. It may hold too few points to draw: see `n_points`.
@@ -194,8 +201,9 @@ def zoom_view(
         z: redshift to take out; 0 leaves wavelengths as observed, bit for bit.
         title: None for `Spectrum: <file name>`, as the published data have it, or `Spectrum` without a file name; in
             the compact style for none, since a file's name is no evidence.
-        style: `spec-o3-reference-1` or `compact-1`.
-        size: of a compact drawing, see `Size`.
+        style: `reference` (`spec-o3-reference-1`) or `compact` (`compact-1`).
+        size: of a compact drawing: `small` (448 x 280 and 308 x 224 pixels, None says the same), `published` (896 x 448
+            and 672 x 448), or (width, height).
 
     Returns:
         A view that is not drawn yet. It may hold too few points to draw: see `n_points`.
@@ -212,16 +220,21 @@ def _view(
 ) -> View:
     if not math.isfinite(z) or z <= -1:
         raise ValueError(f"z = {z} is no redshift: a finite number above -1 is needed (use 0 where none is known)")
-    check_style(style, size)
-    wavelength = spectrum.wavelength if z == 0 else spectrum.wavelength / (1.0 + z)
+    style = check_style(style, size)
+    near = slice(None)
+    if window is not None and window[0] <= window[1]:  # of thousands of pixels a zoom needs some dozens
+        low, high = (spectrum.wavelength.searchsorted(end * (1.0 + z)) for end in window)
+        near = slice(max(0, int(low) - 2), int(high) + 3)
+    wavelength = spectrum.wavelength[near] if z == 0 else spectrum.wavelength[near] / (1.0 + z)
     name = Path(spectrum.file).name
     small = style == compact.STYLE
+    sigma_of, good = (spectrum.sigma, spectrum.good) if small else (None, None)
     x, y, sigma, bad = compact.points(
         wavelength,
-        spectrum.flux,
+        spectrum.flux[near],
         window,
-        spectrum.sigma if small else None,
-        ~spectrum.good if small else None,
+        None if sigma_of is None else sigma_of[near],
+        None if good is None else ~good[near],
     )
     if title is None:
         title = "" if small else f"Spectrum: {name}" if name else "Spectrum"
