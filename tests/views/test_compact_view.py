@@ -118,7 +118,7 @@ def test_a_view_made_by_hand_gets_the_small_size() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"style": "compact"}, "style 'compact' is unknown; choose spec-o3-reference-1 or compact-1"),
+        ({"style": "fine"}, "style 'fine' is unknown; choose reference or compact"),
         ({"size": (448, 280)}, "only compact-1 has a size to choose"),
         ({"style": "compact-1", "size": "huge"}, "size 'huge' is unknown; choose small or published"),
         ({"style": "compact-1", "size": (10, 10)}, "size 10 x 10 pixels"),
