@@ -16,7 +16,7 @@ DESI = "TARGETID,SURVEY,PROGRAM,HEALPIX\n39627612345678901,sv3,dark,26065\n"
 
 
 def item(folder: Path, text: str, path: str | None) -> Item:
-    root = folder / "root"
+    root = folder / "survey"
     root.mkdir(exist_ok=True)
     if path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def item(folder: Path, text: str, path: str | None) -> Item:
     ],
 )
 def test_lamost_columns_lead_to_the_file(tmp_path: Path, path: str) -> None:
-    assert item(tmp_path, LAMOST, path) == Item(str(tmp_path / "root" / path), id="000123", ra=10.5, dec=-2.0)
+    assert item(tmp_path, LAMOST, path) == Item(str(tmp_path / "survey" / path), id="000123", ra=10.5, dec=-2.0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_lamost_columns_lead_to_the_file(tmp_path: Path, path: str) -> None:
     ],
 )
 def test_sdss_columns_lead_to_the_file(tmp_path: Path, path: str) -> None:
-    assert item(tmp_path, SDSS, path) == Item(str(tmp_path / "root" / path), id="299489677444933632")
+    assert item(tmp_path, SDSS, path) == Item(str(tmp_path / "survey" / path), id="299489677444933632")
 
 
 @pytest.mark.parametrize(
@@ -62,26 +62,26 @@ def test_sdss_columns_lead_to_the_file(tmp_path: Path, path: str) -> None:
     ],
 )
 def test_sdss_v_columns_lead_to_the_file(tmp_path: Path, path: str) -> None:
-    assert item(tmp_path, SDSS_V, path) == Item(str(tmp_path / "root" / path), id="4544940698")
+    assert item(tmp_path, SDSS_V, path) == Item(str(tmp_path / "survey" / path), id="4544940698")
 
 
 @pytest.mark.parametrize("path", ["healpix/sv3/dark/260/26065/coadd-sv3-dark-26065.fits", "coadd-sv3-dark-26065.fits"])
 def test_desi_columns_lead_to_the_file_and_select_the_target(tmp_path: Path, path: str) -> None:
     target = "39627612345678901"
-    assert item(tmp_path, DESI, path) == Item(str(tmp_path / "root" / path), id=target, ids=(("targetid", target),))
+    assert item(tmp_path, DESI, path) == Item(str(tmp_path / "survey" / path), id=target, ids=(("targetid", target),))
 
 
 def test_a_missing_file_is_named_with_what_was_tried(tmp_path: Path) -> None:
     one = item(tmp_path, DESI, None)
-    assert one.file == f"{tmp_path}/root/healpix/sv3/dark/260/26065/coadd-sv3-dark-26065.fits"
+    assert one.file == f"{tmp_path}/survey/healpix/sv3/dark/260/26065/coadd-sv3-dark-26065.fits"
     assert one.problem.startswith(f"{tmp_path}/list.csv line 2: no such file: {one.file} (also tried ")
     lamost = item(tmp_path, LAMOST, None)
-    assert lamost.file == f"{tmp_path}/root/spec-55859-F5902_sp01-001.fits.gz"
+    assert lamost.file == f"{tmp_path}/survey/spec-55859-F5902_sp01-001.fits.gz"
     assert "20111024/F5902" in lamost.problem
 
 
 def test_a_healpix_in_two_programs_is_not_guessed(tmp_path: Path) -> None:
-    other = tmp_path / "root/healpix/main/bright/260/26065/coadd-main-bright-26065.fits"
+    other = tmp_path / "survey/healpix/main/bright/260/26065/coadd-main-bright-26065.fits"
     other.parent.mkdir(parents=True)
     other.write_text("x")
     text = "targetid,healpix\n5,26065\n"
@@ -101,6 +101,6 @@ def test_an_identifier_cannot_lead_out_of_the_root(tmp_path: Path, plan: str, sa
 
 def test_whole_numbers_saved_as_floats_are_whole_numbers(tmp_path: Path) -> None:
     name = "spec-0266-51602-0013.fits"
-    assert item(tmp_path, "plate,mjd,fiber\n266.0,51602.0,13.0\n", name).file == str(tmp_path / "root" / name)
+    assert item(tmp_path, "plate,mjd,fiber\n266.0,51602.0,13.0\n", name).file == str(tmp_path / "survey" / name)
     bad = item(tmp_path, "plate,mjd,fiber\n266.5,51602,13\n", None)
     assert bad.problem == f"{tmp_path}/list.csv line 2: plate is '266.5', a whole number is needed"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specvet.spectra.errors import SpectrumReadError
-from specvet.spectra.readers.building import as_bits, as_float, build, clean_ivar, ivar_from_sigma
+from specvet.spectra.readers.building import as_bits, as_float, build, ivar_of
 from specvet.spectra.readers.columns import from_log10, in_angstrom, medium_in, roles, unit_in_name
 from specvet.spectra.readers.values import identifier, identifiers, is_magnitude, number, redshift, text
 from specvet.spectra.spectrum import Medium, Spectrum
@@ -50,11 +50,7 @@ def from_record(record: Mapping[str, Any], *, file: str = "", row: int = 0) -> S
         medium = medium_in(name.replace("_", " "))
     else:
         wavelength = from_log10(arrays["loglam"], file)
-    ivar = clean_ivar(arrays["ivar"]) if "ivar" in arrays else None
-    if ivar is None and "sigma" in arrays:
-        ivar = ivar_from_sigma(arrays["sigma"])
-    elif ivar is None and "variance" in arrays:
-        ivar = ivar_from_sigma(np.sqrt(np.maximum(as_float(arrays["variance"]), 0.0)))
+    ivar = ivar_of(arrays)
     fields = facts(plain)
     fields["flux_unit"] = fields["flux_unit"] or _unit(plain[by_role["flux"]])
     if medium != "unknown" and fields["medium"] == "unknown":

@@ -22,10 +22,8 @@ from specvet.views.compact_glyphs import fitted, text_ink
 from specvet.views.compact_line import SUB, coverage, envelope, holes, stroke
 from specvet.views.compact_range import flux_range
 from specvet.views.png import LEVEL, encode_png
-from specvet.views.reference import MAX_FLUX, MAX_WAVELENGTH, MIN_POINTS
+from specvet.views.points import MAX_WAVELENGTH, Bools, Floats, check_points, points
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Pixels = NDArray[np.uint8]
 Size = tuple[int, int]
 
@@ -118,6 +116,8 @@ def compact_array(
     width, height = _checked(size)
     x, y, sigma, bad = points(wavelength, flux, window, sigma, bad)
     check_points(x, y, window)
+    if max(-float(x[0]), float(x[-1])) < 1.0 / MAX_WAVELENGTH:
+        raise ValueError(f"wavelength holds no value beyond {1.0 / MAX_WAVELENGTH:g}, which cannot be drawn")
     canvas = np.full((height, width), 255, dtype=np.uint8)
     plot = canvas[TOP : height - BOTTOM, LEFT : width - RIGHT]
     rows, columns = plot.shape
@@ -171,53 +171,6 @@ def _flux_axis(low: float, high: float, most: int) -> Axis:
         if most <= 2 or all(_wide(label) <= LEFT - 4 for label in found.labels):
             return found
         most -= 1
-
-
-def points(
-    wavelength: ArrayLike,
-    flux: ArrayLike,
-    window: tuple[float, float] | None = None,
-    sigma: ArrayLike | None = None,
-    bad: ArrayLike | None = None,
-) -> tuple[Floats, Floats, Floats | None, Bools | None]:
-    """What a drawing shows: points finite in wavelength and flux, inside the window, sorted; errors and bad with them.
-
-    Raises:
-        ValueError: shapes differ or are not one-dimensional, or the window is none.
-    """
-    x, y = np.asarray(wavelength, dtype=np.float64), np.asarray(flux, dtype=np.float64)
-    s = None if sigma is None else np.asarray(sigma, dtype=np.float64)
-    b = None if bad is None else np.asarray(bad, dtype=bool)
-    for name, array in (("flux", y), ("sigma", s), ("bad", b)):
-        if x.ndim != 1 or (array is not None and array.shape != x.shape):
-            shape = None if array is None else array.shape
-            raise ValueError(f"wavelength has shape {x.shape} and {name} {shape}; arrays of one shape (n,) expected")
-    keep = np.isfinite(x) & np.isfinite(y)
-    if window is not None:
-        low, high = window
-        if not low <= high:
-            raise ValueError(f"window ({low}, {high}) Å is not (low, high)")
-        keep &= (x >= low) & (x <= high)
-    if not keep.all():
-        x, y = x[keep], y[keep]
-        s, b = None if s is None else s[keep], None if b is None else b[keep]
-    if not bool((x[1:] > x[:-1]).all()):
-        order = np.lexsort((y, x))  # flux breaks ties, so that the order of the input never shows
-        x, y = x[order], y[order]
-        s, b = None if s is None else s[order], None if b is None else b[order]
-    return x, y, s, b
-
-
-def check_points(x: Floats, y: Floats, window: tuple[float, float] | None) -> None:
-    """Raises ValueError where `points` cannot be drawn."""
-    if x.size < MIN_POINTS:
-        where = "" if window is None else f" in {window[0]}-{window[1]} Å"
-        raise ValueError(f"{x.size} finite points{where}; a figure needs at least {MIN_POINTS}")
-    for name, low, high, limit in (("wavelength", x[0], x[-1], MAX_WAVELENGTH), ("flux", y.min(), y.max(), MAX_FLUX)):
-        if max(-float(low), float(high)) > limit:
-            raise ValueError(f"{name} holds values beyond {limit:g}, which cannot be drawn")
-    if max(-float(x[0]), float(x[-1])) < 1.0 / MAX_WAVELENGTH:
-        raise ValueError(f"wavelength holds no value beyond {1.0 / MAX_WAVELENGTH:g}, which cannot be drawn")
 
 
 def chosen_size(size: str | Size | None, *, zoomed: bool) -> Size:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -72,8 +71,7 @@ class Content(Protocol):
 
 def tight_margins(size: tuple[float, float], content: Content) -> tuple[float, float, float, float]:
     """left, bottom, right, top after `tight_layout`, fractions of the figure; `size` in inches."""
-    width, height = (float(v) for v in _pixels(size))
-    figure = np.array([[width, 0.0, 0.0], [0.0, height, 0.0], [0.0, 0.0, 1.0]])
+    figure = _figure(size)
     position = _position(*_DEFAULT_MARGINS)
     placed, ticks = place(figure, position, content)
     x0, y0, x1, y1 = _union(
@@ -113,8 +111,7 @@ class Page:
 
 def page(size: tuple[float, float], margins: tuple[float, ...], content: Content, info: Any) -> Page:
     """The tight bounding box of the figure and what it becomes; `info(placement)` is the box of the text box."""
-    width, height = (float(v) for v in _pixels(size))
-    figure = np.array([[width, 0.0, 0.0], [0.0, height, 0.0], [0.0, 0.0, 1.0]])
+    figure = _figure(size)
     position = _position(*margins)
     placed, ticks = place(figure, position, content)
     x0, y0, x1, y1 = _union(
@@ -132,6 +129,7 @@ def page(size: tuple[float, float], margins: tuple[float, ...], content: Content
     ix0, iy0, ix1, iy1 = ix0 - _SAVE_PAD, iy0 - _SAVE_PAD, ix1 + _SAVE_PAD, iy1 + _SAVE_PAD
     left, bottom = -(DPI * ix0), -(DPI * iy0)
     # A box from bounds, asked for its bounds: the width comes back with its last bits changed.
+    width, height = float(figure[0, 0]), float(figure[1, 1])
     across, up = (left + width) - left, (bottom + height) - bottom
     shifted = np.array([[across, 0.0, left], [0.0, up, bottom], [0.0, 0.0, 1.0]])
     # Truncated, but for 1e-8 px: FigureCanvasBase.get_width_height.
@@ -265,9 +263,9 @@ def _union(boxes: list[Box]) -> Box:
     )
 
 
-@lru_cache(maxsize=64)
-def _pixels(size: tuple[float, float]) -> tuple[float, float]:
-    return DPI * size[0], DPI * size[1]
+def _figure(size: tuple[float, float]) -> Matrix:
+    """transFigure of a figure of `size` inches, 3 x 3."""
+    return np.array([[DPI * size[0], 0.0, 0.0], [0.0, DPI * size[1], 0.0], [0.0, 0.0, 1.0]])
 
 
 def _position(left: float, bottom: float, right: float, top: float) -> Box:
@@ -275,7 +273,7 @@ def _position(left: float, bottom: float, right: float, top: float) -> Box:
     return left, top - (top - bottom), left + (right - left), top
 
 
-def _apply(matrix: Matrix, x: float, y: float) -> tuple[float, float]:
+def _apply(matrix: NDArray[np.floating[Any]], x: float, y: float) -> tuple[float, float]:
     return (
         float(matrix[0, 0]) * x + float(matrix[0, 1]) * y + float(matrix[0, 2]),
         float(matrix[1, 0]) * x + float(matrix[1, 1]) * y + float(matrix[1, 2]),

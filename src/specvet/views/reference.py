@@ -19,18 +19,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from specvet.views.png import encode_png
+from specvet.views.points import check_points, points
 
 STYLE = "spec-o3-reference-1"
 
-MIN_POINTS = 2
 DPI = 80
 
 # A window without a sensible width (two points at one wavelength, 0 to 1e9 Å) would cost thousands of ticks under the
 # published table. It needs about 110 minor ones up to a span of 20,000 Å, so the limit changes no optical spectrum.
 MAX_MINOR_TICKS = 200
-# Beyond these, axis limits overflow or the box of text becomes wider than the figure.
-MAX_WAVELENGTH = 1e12
-MAX_FLUX = 1e150
 # The tight bounding box grows with the title, and with it the number of image tokens.
 MAX_TITLE = 120
 
@@ -93,19 +90,8 @@ def drawable(
     Raises:
         ValueError: shapes differ or are not one-dimensional; an end of the window is NaN; low is above high.
     """
-    x, y = np.asarray(wavelength, dtype=np.float64), np.asarray(flux, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise ValueError(f"wavelength has shape {x.shape} and flux {y.shape}; two arrays of one shape (n,) expected")
-    keep = np.isfinite(x) & np.isfinite(y)
-    if window is not None:
-        low, high = window
-        if not low <= high:
-            raise ValueError(f"window ({low}, {high}) Å is not (low, high)")
-        keep &= (x >= low) & (x <= high)
-    x, y = x[keep], y[keep]
-    # Flux breaks ties, so that the order of the input never shows.
-    order = np.lexsort((y, x))
-    return x[order], y[order]
+    x, y, _, _ = points(wavelength, flux, window)
+    return x, y
 
 
 def draw(
@@ -144,12 +130,7 @@ def checked(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
     """The points to draw, as `drawable` gives them, and the title in one line; raises what `draw` raises."""
     x, y = drawable(wavelength, flux, window)
-    if x.size < MIN_POINTS:
-        where = "" if window is None else f" in {window[0]}-{window[1]} Å"
-        raise ValueError(f"{x.size} finite points{where}; a figure needs at least {MIN_POINTS}")
-    for name, values, limit in (("wavelength", x, MAX_WAVELENGTH), ("flux", y, MAX_FLUX)):
-        if float(np.abs(values).max()) > limit:
-            raise ValueError(f"{name} holds values beyond {limit:g}, which cannot be drawn")
+    check_points(x, y, window)
     title = " ".join(title.splitlines())
     # Half characters come from file names that are not UTF-8; no font can draw them.
     title = re.sub("[\ud800-\udfff]", "\ufffd", title)

@@ -21,6 +21,7 @@ from specvet.spectra.lines import TELLURIC_BANDS_AIR, in_medium
 from specvet.spectra.spectrum import Spectrum
 from specvet.views import compact
 from specvet.views.exact import draw
+from specvet.views.points import points
 from specvet.views.reference import STYLE
 
 FloatArray = NDArray[np.float64]
@@ -70,7 +71,7 @@ class View:
             object.__setattr__(self, "pixels", compact.chosen_size(None, zoomed=self.window is not None))
         # A copy of exactly what is drawn, frozen: `png` and `content_hash` are computed once and must stay true.
         errors, bad = (self.sigma, self.bad) if self.style == compact.STYLE else (None, None)
-        shown = compact.points(self.wavelength, self.flux, self.window, errors, bad)
+        shown = points(self.wavelength, self.flux, self.window, errors, bad)
         for name, array in zip(_ARRAYS, shown, strict=True):
             object.__setattr__(self, name, None if array is None else array.copy())
         self._freeze()
@@ -229,7 +230,7 @@ def _view(
     name = Path(spectrum.file).name
     small = style == compact.STYLE
     sigma_of, good = (spectrum.sigma, spectrum.good) if small else (None, None)
-    x, y, sigma, bad = compact.points(
+    x, y, sigma, bad = points(
         wavelength,
         spectrum.flux[near],
         window,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,16 @@ def ivar_from_sigma(sigma: ArrayLike) -> FloatArray:
     ok = np.isfinite(out) & (out > 0)
     with np.errstate(over="ignore"):
         return clean_ivar(np.where(ok, 1.0 / np.where(ok, out, 1.0) ** 2, 0.0))
+
+
+def ivar_of(arrays: Mapping[Any, ArrayLike | None]) -> FloatArray | None:
+    """Inverse variances from the arrays that a file names `ivar`, `sigma` or `variance`, the first of them; or None."""
+    ivar, sigma, variance = (arrays.get(role) for role in ("ivar", "sigma", "variance"))
+    if ivar is not None:
+        return clean_ivar(ivar)
+    if sigma is not None:
+        return ivar_from_sigma(sigma)
+    return None if variance is None else ivar_from_sigma(np.sqrt(np.maximum(as_float(variance), 0.0)))
 
 
 def build(

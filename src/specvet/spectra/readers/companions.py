@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specvet.spectra.readers.building import Bits, as_bits, as_float, clean_ivar, ivar_from_sigma
+from specvet.spectra.readers.building import Bits, as_bits, as_float, ivar_of
 from specvet.spectra.readers.columns import Role, column_role
 from specvet.spectra.spectrum import FloatArray
 
@@ -30,6 +30,11 @@ class Companions:
     mask: Bits | None = None
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As `build` takes them."""
+        return {"ivar": self.ivar, "mask": self.mask, "warnings": self.notes}
+
 
 def add(found: Companions, label: str, name: str, values: object, flux: FloatArray, wavelength: FloatArray) -> None:
     """Take the array `values`, which the file calls `name` (may be empty) and messages call `label`, for what it is."""
@@ -40,11 +45,7 @@ def add(found: Companions, label: str, name: str, values: object, flux: FloatArr
         if role is not None and role != "wavelength":
             found.notes.append(f"{label} is not named: taken for the {_WORDS[role]} by what it holds")
     if role in ("ivar", "sigma", "variance") and found.ivar is None:
-        numbers = as_float(array)
-        if role == "ivar":
-            found.ivar = clean_ivar(numbers)
-        else:
-            found.ivar = ivar_from_sigma(numbers if role == "sigma" else np.sqrt(np.maximum(numbers, 0.0)))
+        found.ivar = ivar_of({role: array})
     elif role == "mask" and found.mask is None:
         found.mask = as_bits(array)
     elif role not in ("wavelength", "loglam"):

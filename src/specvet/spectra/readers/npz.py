@@ -11,7 +11,7 @@ import numpy as np
 
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import Opened
-from specvet.spectra.readers.building import as_float, build, ivar_from_sigma
+from specvet.spectra.readers.building import as_float, build, ivar_of
 from specvet.spectra.readers.columns import from_log10, in_angstrom, medium_in, roles, unit_in_name
 from specvet.spectra.readers.tidy import ID_NAMES, spectra_by_id
 from specvet.spectra.readers.values import identifier, identifiers, is_magnitude, redshift, stem, text
@@ -50,11 +50,7 @@ def read_npz(plain: Opened) -> list[Spectrum]:
     said = arrays.get("medium")
     if said is not None and said.dtype.kind == "U":
         medium = medium_in(str(said.reshape(-1)[0]))
-    ivar = by_role.get("ivar")
-    if ivar is None and "sigma" in by_role:
-        ivar = ivar_from_sigma(by_role["sigma"])
-    elif ivar is None and "variance" in by_role:
-        ivar = ivar_from_sigma(np.sqrt(np.maximum(as_float(by_role["variance"]), 0.0)))
+    ivar = ivar_of(by_role)
 
     for role, values in by_role.items():
         if np.ndim(values) == 2 and len(values) != len(flux):

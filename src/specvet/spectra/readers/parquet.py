@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import Opened
-from specvet.spectra.readers.building import as_bits, as_float, build, clean_ivar, ivar_from_sigma
+from specvet.spectra.readers.building import as_bits, as_float, build, ivar_of
 from specvet.spectra.readers.columns import Role, from_log10, in_angstrom, medium_in, roles, unit_in_name
 from specvet.spectra.readers.lamost import JOIN
 from specvet.spectra.readers.tidy import ID_NAMES, spectra_by_id
@@ -215,11 +215,7 @@ def _spectrum(
             fields["medium"] = medium_in(leaf.replace("_", " "))
     else:
         wavelength = from_log10(arrays["loglam"], file)
-    ivar = clean_ivar(arrays["ivar"]) if "ivar" in arrays else None
-    if ivar is None and "sigma" in arrays:
-        ivar = ivar_from_sigma(arrays["sigma"])
-    elif ivar is None and "variance" in arrays:
-        ivar = ivar_from_sigma(np.sqrt(np.maximum(as_float(arrays["variance"]), 0.0)))
+    ivar = ivar_of(arrays)
     if bench:
         fields |= _bench(cells, fields)
     fields["id"] = fields["id"] or stem(file)

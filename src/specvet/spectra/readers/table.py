@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specvet.spectra.errors import SpectrumReadError
-from specvet.spectra.readers.building import as_float, build, ivar_from_sigma
+from specvet.spectra.readers.building import as_float, build, ivar_of
 from specvet.spectra.readers.columns import Role, angstroms_per, from_log10, in_angstrom, medium_in, roles, unit_in_name
 from specvet.spectra.readers.fitsfile import FitsInput, card
 from specvet.spectra.readers.image import spectrum_length
@@ -170,12 +170,7 @@ class _Table:
         else:
             factor = angstroms_per(self._unit("loglam")) or 1.0
             wavelength = from_log10(np.asarray(self._values("loglam", row)) + np.log10(factor), self.fits.file)
-        ivar = self._values("ivar", row)
-        sigma, variance = self._values("sigma", row), self._values("variance", row)
-        if ivar is None and sigma is not None:
-            ivar = ivar_from_sigma(sigma)
-        elif ivar is None and variance is not None:
-            ivar = ivar_from_sigma(np.sqrt(np.maximum(variance, 0.0)))
+        ivar = ivar_of({role: self._values(role, row) for role in ("ivar", "sigma", "variance")})
         flux = self._values("flux", row)
         assert flux is not None
         return build(

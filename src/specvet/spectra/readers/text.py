@@ -13,7 +13,7 @@ import numpy as np
 
 from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import MAX_TEXT_BYTES, Opened
-from specvet.spectra.readers.building import build, ivar_from_sigma
+from specvet.spectra.readers.building import build, ivar_of
 from specvet.spectra.readers.columns import (
     Role,
     angstroms_per,
@@ -71,11 +71,7 @@ def read_text(plain: Opened) -> list[Spectrum]:
     about = _about(table, plain.file, found)
     if several > 1:
         return _one_a_column(table, wavelength, plain.file, about)
-    ivar = columns.get("ivar")
-    if ivar is None and "sigma" in columns:
-        ivar = ivar_from_sigma(columns["sigma"])
-    elif ivar is None and "variance" in columns:
-        ivar = ivar_from_sigma(np.sqrt(np.maximum(columns["variance"], 0.0)))
+    ivar = ivar_of(columns)
     for index in range(table.values.shape[1]):
         if index not in found.values():
             notes.append(_ignored(table, index, wavelength, columns["flux"], ivar is None))
