@@ -27,14 +27,12 @@ def formula_names(formula: str) -> list[str]:
     return list(_checked(formula)[1])
 
 
-def formula_value(formula: str, values: Mapping[str, float]) -> float:
-    """What a formula comes to. ValueError where it is not one, ZeroDivisionError where it divides by zero."""
-    return formula_function(formula)(values)
-
-
 @functools.lru_cache(maxsize=1024)
 def formula_function(formula: str) -> Callable[[Mapping[str, float]], float]:
-    """A formula as a function of the values of its names, for those who ask it often; ValueError as above."""
+    """A formula as a function of the values of its names, which raises ZeroDivisionError where it divides by zero.
+
+    ValueError where it is not a formula.
+    """
 
     def built(node: ast.expr) -> Callable[[Mapping[str, float]], float]:
         match node:

@@ -183,8 +183,7 @@ class _Table:
             keep_dead=keep_dead,
             layout=layout,
             row=place,
-            flux_unit=self._unit("flux")
-            or text(card(self.hdu.header, "BUNIT", card(self.fits.primary.header, "BUNIT"))),
+            flux_unit=self._unit("flux") or self._stated_unit(),
             **self._about(row or 0),
         )
 
