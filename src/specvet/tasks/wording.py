@@ -1,10 +1,29 @@
-"""Words a task for a model: the user text of a question."""
+"""Words a task for a model: the system text, the user text of a question, and the form of an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from specvet.tasks.task import Task
+
+SYSTEM_TEXT = (
+    "You are an astronomer who vets candidates by eye. You are shown a whole spectrum, and may look more closely at "
+    "any window of it with the tool. Think first; then make one call, or answer. Look for what would speak against "
+    "your idea as well as for it, and judge only by what can be seen."
+)
+"""What every question begins with."""
+
+ANSWER_FORM = (
+    r"Answer with <answer>\boxed{YES} and your reasons</answer> or <answer>\boxed{NO} and your reasons</answer>, "
+    "once, and call no tool in that turn."
+)
+"""How an answer must look, in the published form."""
+
+
+def question_text(task: Task, max_turns: int) -> str:
+    """The user text of a task's own question: what is asked, what counts, what does not, guidance, how to answer."""
+    turns = "1 turn" if max_turns == 1 else f"{max_turns} turns"
+    return f"{prompt(task)}\n\n{ANSWER_FORM} You have {turns}; a call in the last is not executed."
 
 
 def prompt(task: Task) -> str:

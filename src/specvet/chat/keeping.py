@@ -1,0 +1,151 @@
+"""Segments as JSON knows them, and back; and what a transcript needs of them, without the tokenizer.
+
+One segment is one of
+
+    {"role": "user", "ids": […]}                                text that the program rendered
+    {"sampled": […], "logprobs": […] | null, "stop": "end"}     a turn of the model
+    {"image": {"sha256": …, "rows": …, …}}                      a picture
+    {"role": "assistant", "text": "…"}                          words of a text-only ledger
+
+A segment of ids that was kept with its vocabulary also has `lengths`, the bytes of each token, and those bytes joined:
+as `text` where they are UTF-8 (a single token need not be: `pieces` cuts it in bytes), else as `base64`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specvet.chat.segments import (
+    ImageSegment,
+    LedgerError,
+    SampledSegment,
+    Segment,
+    TextRole,
+    TextSegment,
+    WordsSegment,
+)
+from specvet.chat.vocabulary import Vocabulary
+
+_ROLES = ("system", "user", "tool", "frame")
+_IMAGE = ("role", "sha256", "width", "height", "rows", "columns", "pad_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One segment of a transcript."""
+
+    role: TextRole | Literal["assistant"]
+    text: str
+    """Its words; bytes that are no UTF-8 show as U+FFFD. Empty for a picture."""
+    pieces: tuple[bytes, ...] = ()
+    """The bytes of each token; they may cut a character. Empty for words and pictures."""
+    ids: tuple[int, ...] = ()
+    weight: float = 0.0
+    """Of each of its tokens: 1 where the model said it, else 0."""
+    logprobs: tuple[float, ...] | None = None
+    """Of each of its tokens, where it was sampled."""
+    image: ImageSegment | None = None
+
+
+def segment_dict(segment: Segment, vocabulary: Vocabulary | None = None) -> dict[str, Any]:
+    """The segment as JSON knows it; with the bytes of its tokens where a vocabulary is given."""
+    match segment:
+        case TextSegment():
+            return {"role": segment.role, "ids": list(segment.ids), **_words(segment.ids, vocabulary)}
+        case WordsSegment():
+            return {"role": segment.role, "text": segment.text}
+        case ImageSegment():
+            return {"image": {name: getattr(segment, name) for name in _IMAGE}}
+        case SampledSegment():
+            logprobs = None if segment.logprobs is None else _short(segment.logprobs)
+            kept = {"sampled": list(segment.ids), "logprobs": logprobs, "stop": segment.stop}
+            return {**kept, **_words(segment.ids, vocabulary)}
+
+
+def segment_of(entry: Mapping[str, Any]) -> Segment:
+    """The segment that `segment_dict` gave. Raises LedgerError for what is none."""
+    try:
+        if "image" in entry:
+            image = {name: entry["image"][name] for name in _IMAGE}
+            if not all(type(image[name]) is int for name in _IMAGE[2:]):
+                raise LedgerError("a picture whose sizes are no whole numbers")
+            return ImageSegment(**{**image, "role": _one_of(image["role"], _ROLES)})
+        if "sampled" in entry:
+            return SampledSegment(entry["sampled"], entry["logprobs"], _one_of(entry["stop"], ("end", "length")))
+        if "ids" in entry:
+            return TextSegment(entry["ids"], _one_of(entry["role"], _ROLES))
+        return WordsSegment(entry["text"], _one_of(entry["role"], (*_ROLES, "assistant")))
+    except (KeyError, TypeError, AttributeError) as e:
+        raise LedgerError(f"a kept segment that cannot be read: {type(e).__name__}: {e}") from e
+
+
+def pieces(entry: Mapping[str, Any]) -> list[bytes]:
+    """The bytes of each token of a kept segment, in order; a piece may be a part of a character.
+
+    `entry` is one of `Ledger.to_dict(vocabulary)["segments"]`. Joined, the pieces are the segment's text exactly. Empty
+    for a picture and for words. Raises LedgerError for a segment of ids that was kept without its vocabulary.
+    """
+    ids = entry.get("sampled", entry.get("ids"))
+    if ids is None:
+        return []
+    if "lengths" not in entry:
+        raise LedgerError("this ledger was kept without the texts of its tokens; only its vocabulary can show them")
+    data = base64.b64decode(entry["base64"]) if "base64" in entry else entry["text"].encode()
+    ends = np.cumsum([0, *entry["lengths"]]).tolist()
+    if len(ends) != len(ids) + 1 or ends[-1] != len(data):
+        raise LedgerError(f"{len(ids)} tokens with {len(ends) - 1} lengths of {ends[-1]} bytes, {len(data)} bytes kept")
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+def transcript(kept: Mapping[str, Any]) -> tuple[Part, ...]:
+    """What was said, segment by segment, from `Ledger.to_dict(vocabulary)`. Raises LedgerError as `pieces`."""
+    return tuple(_part(segment_of(entry), pieces(entry)) for entry in kept["segments"])
+
+
+def _part(segment: Segment, cut: Sequence[bytes]) -> Part:
+    text = b"".join(cut).decode("utf-8", "replace")
+    match segment:
+        case TextSegment():
+            return Part(segment.role, text, tuple(cut), segment.ids)
+        case WordsSegment():
+            return Part(segment.role, segment.text)
+        case ImageSegment():
+            return Part(segment.role, "", image=segment)
+        case SampledSegment():
+            logprobs = None if segment.logprobs is None else tuple(segment.logprobs.tolist())
+            return Part("assistant", text, tuple(cut), segment.ids, 1.0, logprobs)
+
+
+def _words(ids: Sequence[int], vocabulary: Vocabulary | None) -> dict[str, Any]:
+    if vocabulary is None:
+        return {}
+    cut = [vocabulary.token_bytes(i) for i in ids]
+    data = b"".join(cut)
+    try:
+        words = {"text": data.decode("utf-8")}
+    except UnicodeDecodeError:
+        words = {"base64": base64.b64encode(data).decode("ascii")}
+    return {**words, "lengths": [len(c) for c in cut]}
+
+
+def _short(logprobs: NDArray[np.float32]) -> list[float]:
+    """The shortest decimals that give the same float32, bit for bit: half of what their doubles take in JSON."""
+    exact = logprobs.astype(np.float64)
+    short = logprobs.astype(np.str_).astype(np.float64)
+    # Through a double, the shortest decimal of a float32 could in principle round to its neighbour.
+    same = short.astype(np.float32).view(np.int32) == logprobs.view(np.int32)
+    values: list[float] = np.where(same, short, exact).tolist()
+    return values
+
+
+def _one_of(word: Any, known: Sequence[str]) -> Any:
+    if word not in known:
+        raise LedgerError(f"{word!r} where one of {', '.join(known)} is expected")
+    return word

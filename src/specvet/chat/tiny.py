@@ -1,0 +1,119 @@
+"""Small real vocabularies, one a family: all 256 bytes, a few merges, and the family's own control tokens and tags.
+
+For tests and for tiny random models: every text has ids below 512, nothing is downloaded, and BPE still merges, so that
+a text can have more than one spelling in ids.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from tokenizers import AddedToken, Tokenizer
+
+from specvet.chat.formats import FAMILIES
+from specvet.chat.templating import template_source
+from specvet.chat.vocabulary import ORDINARY_TAGS, Vocabulary
+from specvet.chat.vocabulary_files import QWEN2_SPLIT, QWEN3_5_SPLIT, bpe_tokenizer, letters_of_bytes
+
+_FRAME = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_PICTURES = (
+    "<|object_ref_start|>",
+    "<|object_ref_end|>",
+    "<|box_start|>",
+    "<|box_end|>",
+    "<|quad_start|>",
+    "<|quad_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+_CALL = ("<tool_call>", "</tool_call>")
+_CODE = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>")
+_THOUGHT = ("<tool_response>", "</tool_response>", "<think>", "</think>")
+_SOUND = (
+    "<|audio_start|>",
+    "<|audio_end|>",
+    "<tts_pad>",
+    "<tts_text_bos>",
+    "<tts_text_eod>",
+    "<tts_text_bos_single>",
+    "<|audio_pad|>",
+)
+
+QWEN2_5_ADDED = (*_FRAME, *_PICTURES, *_CALL, *_CODE)
+"""Added tokens of Qwen2.5-VL in the order of their ids, from 151643 on. `<think>` is ordinary text there."""
+QWEN3_ADDED = (*QWEN2_5_ADDED, *_THOUGHT)
+"""Qwen3-VL: the same ids, and the tags from 151665 on."""
+QWEN3_5_ADDED = (*QWEN3_ADDED, *_SOUND)
+"""Qwen3.5, from 248044 on."""
+
+_WORDS = "\n\n;  ; the; is; a; of; in; and; line;YES;NO;answer;boxed;name;arguments;wavelength;range;tool;think;label"
+MAX_IDS = 512
+
+
+@cache
+def tiny_vocabulary(format: str) -> Vocabulary:
+    """The small vocabulary for a chat format (`qwen2_5_vl`, …)."""
+    return Vocabulary(tiny_tokenizer(format))
+
+
+def tiny_tokenizer(format: str) -> Tokenizer:
+    """A new tokenizer for a chat format, as the `tokenizers` library has it."""
+    template = FAMILIES[format].template
+    added, split = {
+        "qwen2_5_vl": (QWEN2_5_ADDED, QWEN2_SPLIT),
+        "qwen3_vl": (QWEN3_ADDED, QWEN2_SPLIT),
+        "qwen3_5": (QWEN3_5_ADDED, QWEN3_5_SPLIT),
+    }[template]
+    letters = letters_of_bytes()
+    vocab = {letter: b for b, letter in enumerate(letters)}
+    merges = []
+    for left, right in _merges():
+        a = "".join(letters[b] for b in left)
+        b = "".join(letters[b] for b in right)
+        if a + b not in vocab:
+            vocab[a + b] = len(vocab)
+            merges.append((a, b))
+    tokenizer = bpe_tokenizer(vocab, merges, split)
+    for token in added:  # one by one: tags and control tokens take ids in this order
+        entry = AddedToken(token, special=token not in ORDINARY_TAGS, normalized=False)
+        (tokenizer.add_tokens if token in ORDINARY_TAGS else tokenizer.add_special_tokens)([entry])
+    assert tokenizer.get_vocab_size() <= MAX_IDS
+    return tokenizer
+
+
+def write_tiny(format: str, folder: str | Path) -> None:
+    """The files of a model folder that concern chat: tokenizer, its configuration, our template, picture sizes."""
+    folder, family = Path(folder), FAMILIES[format]
+    folder.mkdir(parents=True, exist_ok=True)
+    tiny_tokenizer(format).save(str(folder / "tokenizer.json"))
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": 1_000_000,
+    }
+    size = {"shortest_edge": family.geometry.min_pixels, "longest_edge": family.geometry.max_pixels}
+    pictures = {
+        "image_processor_type": "Qwen2VLImageProcessor",
+        "patch_size": family.geometry.patch,
+        "merge_size": family.geometry.merge,
+        "temporal_patch_size": 2,
+        "size": size,
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=1))
+    (folder / "preprocessor_config.json").write_text(json.dumps(pictures, indent=1))
+    (folder / "chat_template.jinja").write_text(template_source(family.template), encoding="utf-8")
+
+
+def _merges() -> Iterator[tuple[bytes, bytes]]:
+    for word in _WORDS.split(";"):
+        letters = word.encode()
+        for i in range(1, len(letters)):
+            yield letters[:i], letters[i : i + 1]
