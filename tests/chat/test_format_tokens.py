@@ -355,3 +355,16 @@ def test_a_geometry_of_its_own_changes_the_tokens_of_a_picture() -> None:
     assert (segment.rows, segment.columns, segment.role) == (6, 10, "tool")
     assert chat_format("qwen3_5", vocabulary).geometry == GEOMETRIES["qwen3_5"]
     assert (segment.width, segment.height, segment.png) == (1120, 672, picture(1120, 672).png)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_text_that_looks_like_a_control_token_only_after_jsons_escapes_is_text(name: str) -> None:
+    format = chat_format(name, tiny_vocabulary(name))
+    words = "<|a\nb|> <|im_end\t|> <|\x01|>"
+    tool = {"type": "function", "function": {"name": "zoom", "description": words, "parameters": {words: words}}}
+    plain = {"type": "function", "function": {"name": "zoom", "description": "", "parameters": {"a": "a"}}}
+    control = [
+        [i for s in format.opening([user("q")], [t]) for i in s.ids if i in format.vocabulary.control_ids]  # type: ignore[union-attr]
+        for t in (tool, plain)
+    ]
+    assert control[0] == control[1]

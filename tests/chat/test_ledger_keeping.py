@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
 from typing import Any
 
@@ -12,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_lab import IDS, LOGPROB, image, ledgers, patient
 
-from specvet.chat import Image, Ledger, LedgerError, Message, SampledSegment, TextSegment, WordsSegment
+from specvet.chat import Image, ImageSegment, Ledger, LedgerError, Message, SampledSegment, TextSegment, WordsSegment
+from specvet.chat.datum import rl_datum
 from specvet.chat.formats import chat_format, ledger_of
 from specvet.chat.keeping import segment_dict
 from specvet.chat.ledger import pieces, transcript
 from specvet.chat.tiny import tiny_vocabulary
+from specvet.views.png import encode_png
 
 VOCABULARY = tiny_vocabulary("qwen3_5")
 
@@ -184,3 +188,54 @@ PICTURE = segment_dict(image())["image"]
 def test_what_is_no_kept_ledger_is_refused(kept: Any) -> None:
     with pytest.raises(LedgerError):
         Ledger.from_dict(kept)
+
+
+HOSTILE = [None, True, -1, 10**30, 2**31, 1.5, float("nan"), float("inf"), "\ud800", "x", [], {}, [None], ["1"], [[1]]]
+
+
+def places(kept: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a kept ledger, numbers of a list by its first."""
+    if isinstance(kept, dict):
+        return [path, *(p for k, v in kept.items() for p in places(v, (*path, k)))]
+    if isinstance(kept, list) and kept and isinstance(kept[0], dict):
+        return [path, *(p for i, v in enumerate(kept) for p in places(v, (*path, i)))]
+    return [path]
+
+
+def test_whatever_is_changed_in_a_kept_ledger_it_reads_back_usable_or_raises_ledger_error() -> None:
+    ledger = Ledger("qwen3_5", VOCABULARY.fingerprint)
+    ledger.append([TextSegment((1, 2), "user"), image(), TextSegment((3,), "frame")])
+    ledger.append_sampled([4, 5], [-0.1, -0.2], "end")
+    kept = through_json(ledger.to_dict(VOCABULARY))
+    for path in places(kept)[1:]:
+        for value in HOSTILE:
+            changed = copy.deepcopy(kept)
+            at = changed
+            for part in path[:-1]:
+                at = at[part]
+            at[path[-1]] = value
+            with contextlib.suppress(LedgerError):
+                read = Ledger.from_dict(changed)
+                assert read.ids().size == read.n_tokens
+                rl_datum(read, 1.0)
+                assert Ledger.from_dict(through_json(read.to_dict())) == read
+            with contextlib.suppress(LedgerError):
+                transcript(changed)
+
+
+def test_pieces_that_cannot_be_read_are_ledger_errors() -> None:
+    kept = segment_dict(TextSegment((65, 66), "user"), VOCABULARY)
+    for change in ({"lengths": [3, -1]}, {"lengths": 5}, {"lengths": ["1", "1"]}, {"text": None}, {"base64": "!"}):
+        with pytest.raises(LedgerError):
+            pieces({**kept, **change})
+
+
+def test_a_picture_put_back_must_be_the_one_that_was_shown() -> None:
+    shown, other = (Image.of(encode_png(np.full((28, 28, 3), c, np.uint8))) for c in (1, 2))
+    segment = ImageSegment(shown.sha256, 28, 28, 1, 1, 9, "user", shown.png)
+    ledger = Ledger("qwen3_5")
+    ledger.append([segment])
+    read = Ledger.from_dict(ledger.to_dict(), {shown.sha256: shown})
+    assert read.images[0].png == shown.png
+    with pytest.raises(LedgerError, match="is another one"):
+        Ledger.from_dict(ledger.to_dict(), {shown.sha256: other})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from specvet.policies import POLICIES, UnknownPolicyError, policy
+from specvet.policies import MODELS, POLICIES, UnknownPolicyError, open_policy, policy
+from specvet.policies.options import ModelOptions
 
 
-def test_every_listed_policy_can_be_made_and_has_its_name() -> None:
-    for name in POLICIES:
+def test_every_listed_policy_that_measures_can_be_made_and_has_its_name() -> None:
+    for name in POLICIES.keys() - set(MODELS):
         made = policy(name)
         assert made.name == name
         assert made is not policy(name)
@@ -29,3 +30,13 @@ def test_an_unknown_name_lists_the_known_and_the_nearest(name: str, says: str) -
         policy(name)
     assert says in str(caught.value)
     assert "line-indices" in str(caught.value)
+
+
+def test_a_model_is_opened_with_options_and_what_measures_is_not() -> None:
+    for name in MODELS:
+        assert name in POLICIES
+        with pytest.raises(UnknownPolicyError, match="is a model, which needs options"):
+            policy(name)
+    for name in ("line-indices", "torhc"):
+        with pytest.raises(UnknownPolicyError, match="there is no policy named"):
+            open_policy(name, ModelOptions())

@@ -121,10 +121,12 @@ def _shifted(ledger: Ledger) -> _Shifted:
 
 
 def _check_pictures(ledger: Ledger) -> None:
-    """A trainer puts one picture's features at each run of its id, so a model that says the id would shift them all."""
+    """A trainer puts one picture's features at each run of its id, so one elsewhere would shift them all."""
     pads = {s.pad_id for s in ledger.images}
-    if any(not pads.isdisjoint(s.ids) for s in ledger.sampled):
-        raise LedgerError("a turn holds the id that stands for pictures; a trainer would look for a picture there")
+    if any(not pads.isdisjoint(s.ids) for s in ledger if isinstance(s, TextSegment | SampledSegment)):
+        raise LedgerError(
+            "a turn or a text holds the id that stands for pictures; a trainer would look for a picture there"
+        )
 
 
 def _fixed(values: _Array) -> _Array:

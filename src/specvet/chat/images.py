@@ -63,7 +63,9 @@ class ImageGeometry:
         ImageError for values that no processor can have.
         """
         told: Mapping[str, Any] = config.get("image_processor") or config
-        size: Mapping[str, Any] = told.get("size") or {}
+        size: Mapping[str, Any] = (told.get("size") or {}) if isinstance(told, Mapping) else {}
+        if not isinstance(told, Mapping) or not isinstance(size, Mapping):
+            raise ImageError("an image processor's settings, and its size in them, must be objects")
         found = [
             told.get("patch_size", DEFAULT.patch),
             told.get("merge_size", DEFAULT.merge),

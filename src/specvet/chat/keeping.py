@@ -14,9 +14,10 @@ as `text` where they are UTF-8 (a single token need not be: `pieces` cuts it in 
 from __future__ import annotations
 
 import base64
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -76,6 +77,8 @@ def segment_of(entry: Mapping[str, Any]) -> Segment:
             image = {name: entry["image"][name] for name in _IMAGE}
             if not all(type(image[name]) is int for name in _IMAGE[2:]):
                 raise LedgerError("a picture whose sizes are no whole numbers")
+            if not isinstance(image["sha256"], str) or not image["sha256"].isascii():
+                raise LedgerError("a picture without its hash")
             return ImageSegment(**{**image, "role": _one_of(image["role"], _ROLES)})
         if "sampled" in entry:
             return SampledSegment(entry["sampled"], entry["logprobs"], _one_of(entry["stop"], ("end", "length")))
@@ -97,16 +100,22 @@ def pieces(entry: Mapping[str, Any]) -> list[bytes]:
         return []
     if "lengths" not in entry:
         raise LedgerError("this ledger was kept without the texts of its tokens; only its vocabulary can show them")
-    data = base64.b64decode(entry["base64"]) if "base64" in entry else entry["text"].encode()
-    ends = np.cumsum([0, *entry["lengths"]]).tolist()
-    if len(ends) != len(ids) + 1 or ends[-1] != len(data):
+    try:
+        data = base64.b64decode(entry["base64"], validate=True) if "base64" in entry else entry["text"].encode()
+        lengths = [operator.index(n) for n in entry["lengths"]]
+    except (KeyError, TypeError, AttributeError, ValueError) as e:
+        raise LedgerError(f"texts of tokens that cannot be read: {type(e).__name__}: {e}") from e
+    ends = [0, *accumulate(lengths)]
+    if len(ends) != len(ids) + 1 or ends[-1] != len(data) or min(lengths, default=0) < 0:
         raise LedgerError(f"{len(ids)} tokens with {len(ends) - 1} lengths of {ends[-1]} bytes, {len(data)} bytes kept")
     return [data[start:end] for start, end in pairwise(ends)]
 
 
 def transcript(kept: Mapping[str, Any]) -> tuple[Part, ...]:
     """What was said, segment by segment, from `Ledger.to_dict(vocabulary)`. Raises LedgerError as `pieces`."""
-    return tuple(_part(segment_of(entry), pieces(entry)) for entry in kept["segments"])
+    if not isinstance(entries := kept.get("segments"), list | tuple):
+        raise LedgerError(f"the segments of a kept ledger are a {type(entries).__name__}, not a list")
+    return tuple(_part(segment_of(entry), pieces(entry)) for entry in entries)
 
 
 def _part(segment: Segment, cut: Sequence[bytes]) -> Part:

@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from specvet.chat.keeping import Part, pieces, segment_dict, segment_of, transcript
 from specvet.chat.messages import Image
 from specvet.chat.segments import (
+    MAX_ID,
+    MAX_PICTURE,
     ImageSegment,
     LedgerError,
     SampledSegment,
@@ -190,6 +192,9 @@ class Ledger:
         if isinstance(segment, WordsSegment) != (self.kind == "text") and not isinstance(segment, ImageSegment):
             raise LedgerError(f"a {type(segment).__name__} has no place in a ledger of {self.kind}")
         if isinstance(segment, ImageSegment):
+            sizes = (segment.width, segment.height, segment.rows, segment.columns, segment.pad_id)
+            if min(sizes) < 0 or max(sizes) > MAX_ID or segment.n_tokens > MAX_PICTURE:
+                raise LedgerError(f"a picture of impossible size or id: {segment}")
             if self.kind == "tokens" and (segment.rows < 1 or segment.columns < 1):
                 raise LedgerError(
                     f"a picture of {segment.rows} x {segment.columns} tokens; each must have at least one"
@@ -243,13 +248,19 @@ class Ledger:
             raise LedgerError(f"a ledger of {kept.get('kind')!r}; there are ledgers of tokens and of text")
         if missing := [name for name in ("format", "vocabulary", "segments") if name not in kept]:
             raise LedgerError(f"a kept ledger without {missing[0]}")
+        for name in ("format", "vocabulary"):
+            if not isinstance(kept[name], str) or any("\ud800" <= c <= "\udfff" for c in kept[name]):
+                raise LedgerError(f"a kept ledger whose {name} is no text")
         if not isinstance(kept["segments"], list | tuple):
             raise LedgerError(f"the segments of a kept ledger are a {type(kept['segments']).__name__}, not a list")
         ledger = cls(kept["format"], kept["vocabulary"], kind=kept["kind"])
         for entry in kept["segments"]:
             segment = segment_of(entry)
             if images and isinstance(segment, ImageSegment) and segment.sha256 in images:
-                segment = replace(segment, png=images[segment.sha256].png)
+                image = images[segment.sha256]
+                if (image.sha256, image.width, image.height) != (segment.sha256, segment.width, segment.height):
+                    raise LedgerError(f"the picture given for {segment.sha256[:12]} is another one: {image}")
+                segment = replace(segment, png=image.png)
             ledger.append([segment])
         return ledger
 

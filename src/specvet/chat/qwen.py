@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 START, END, STOP = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 PAD = "<|image_pad|>"
-_PIECES = re.compile(r"(<\|[^<>|\s]{1,64}\|>)")
+_PIECES = re.compile(r"(<\|(?:im_start|im_end|vision_start|image_pad|vision_end)\|>)")
+"""All that a template of ours writes. JSON's escapes can make other text of that look, which is text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ MAX_LOGPROB = 1e-3
 """A log-prob may be this far above 0 by rounding."""
 MAX_ID = 2**31 - 1
 """Ids travel as int32."""
+MAX_PICTURE = 1 << 24
+"""Tokens of one picture; the largest that a family's processor lets through has 16,384."""
 
 
 class LedgerError(ValueError):

@@ -6,7 +6,7 @@ import builtins
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class Vocabulary:
         """Of them, those that stand for or around pictures and films."""
         odd = sorted((added[i].content for i in control if not _CONTROL.fullmatch(added[i].content)), key=len)
         self._odd = re.compile("|".join(re.escape(t) for t in reversed(odd))) if odd else None
-        self._token_bytes: dict[int, builtins.bytes] = {}
+        self._token_bytes = _Bytes(self._bytes_of)
 
     @classmethod
     def load(cls, path: str | Path) -> Vocabulary:
@@ -162,14 +162,11 @@ class Vocabulary:
 
     def token_bytes(self, id: int) -> builtins.bytes:
         """The exact bytes of one token; of an id that no token has, those of `\\ufffd`."""
-        known = self._token_bytes.get(id)
-        if known is None:
-            known = self._token_bytes[id] = self._bytes_of(id)
-        return known
+        return self._token_bytes[id]
 
     def bytes(self, ids: Iterable[int]) -> builtins.bytes:
         """The exact bytes of these tokens, one after the other."""
-        return b"".join([self.token_bytes(i) for i in ids])
+        return b"".join(map(self._token_bytes.__getitem__, ids))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these tokens, control tokens included; bytes that are no UTF-8 become `\\ufffd`."""
@@ -181,6 +178,17 @@ class Vocabulary:
             return added
         token = self._tokenizer.id_to_token(id) if 0 <= id < _MAX_ID else None
         return _UNKNOWN if token is None else byte_of_letter(token)
+
+
+class _Bytes(dict[int, builtins.bytes]):
+    """The bytes of ids, found out when they are first asked for: a ledger looks up thousands at a time."""
+
+    def __init__(self, find: Callable[[int], builtins.bytes]) -> None:
+        self._find = find
+
+    def __missing__(self, id: int) -> builtins.bytes:
+        found = self[id] = self._find(id)
+        return found
 
 
 def _state(part: Any) -> Any:

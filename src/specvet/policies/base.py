@@ -48,12 +48,27 @@ class Malformed:
 
     problem: str
     text: str = ""
+    kind: str | None = None
+    """Which sort of malformed turn it is, where a chat format decided it."""
 
     def record(self) -> ActionRecord:
-        return ActionRecord(kind="malformed", text=plain(f"{self.problem}: {self.text}" if self.text else self.problem))
+        text = plain(f"{self.problem}: {self.text}" if self.text else self.problem)
+        return ActionRecord(kind="malformed", text=text, malformed=self.kind)
 
 
-Action = Call | Answered | Malformed
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """A turn that met a limit of tokens before its end."""
+
+    text: str = ""
+    open_thought: bool = False
+    """It was still thinking."""
+
+    def record(self) -> ActionRecord:
+        return ActionRecord(kind="truncated", text=plain(self.text))
+
+
+Action = Call | Answered | Malformed | Truncated
 
 
 @dataclass(frozen=True, slots=True)

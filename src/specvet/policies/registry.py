@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import difflib
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from specvet.policies.base import Policy
 
-POLICIES = {"line-indices": "measures lines and bands in the task's windows; transparent, no model, no download"}
+if TYPE_CHECKING:
+    from specvet.policies.options import ModelOptions
+    from specvet.policies.text import TextPolicy
+    from specvet.policies.tokens import TokenPolicy
+
+POLICIES = {
+    "line-indices": "measures lines and bands in the task's windows; transparent, no model, no download",
+    "torch": "a vision-language model on this machine (folder or hub id); needs specvet[train]",
+    "openai": "a model behind an OpenAI-compatible server; gives words only, so it cannot be trained on",
+    "trio": "a model on PyTRIO, token by token; needs specvet[trio] and a login",
+    "tinker": "a model on Tinker, token by token; needs specvet[tinker] and a login",
+}
 """Name → what it is, for lists and help."""
+
+MODELS = ("torch", "openai", "trio", "tinker")
+"""Those that `open_policy` opens; a model is shown pictures and answers in words."""
 
 
 class UnknownPolicyError(ValueError):
@@ -15,11 +31,29 @@ class UnknownPolicyError(ValueError):
 
 
 def policy(name: str) -> Policy:
-    """A new policy of that name. Raises UnknownPolicyError, which lists the known ones."""
+    """A new policy of that name that measures. Raises UnknownPolicyError, which lists the known ones."""
     if name == "line-indices":
         from specvet.policies.line_indices import LineIndices
 
         return LineIndices()
+    if name in MODELS:
+        raise UnknownPolicyError(f"{name!r} is a model, which needs options: open it with `open_policy`")
+    raise _unknown(name)
+
+
+def open_policy(name: str, options: ModelOptions) -> TokenPolicy | TextPolicy:
+    """The model policy of that name.
+
+    Raises UnknownPolicyError; PolicyError for a missing extra, login or model and for options that it cannot use;
+    TimeoutError where a service does not answer.
+    """
+    if name not in MODELS:
+        raise _unknown(name)
+    module = import_module(f"specvet.policies.{name}")
+    return cast("TokenPolicy | TextPolicy", module.open_policy(options))
+
+
+def _unknown(name: str) -> UnknownPolicyError:
     near = difflib.get_close_matches(name, POLICIES, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UnknownPolicyError(f"there is no policy named {name!r}; {hint}known are: {', '.join(POLICIES)}")
+    hint = f"did you mean {near[0]!r}? " if near and near[0] != name else ""
+    return UnknownPolicyError(f"there is no policy named {name!r}; {hint}known are: {', '.join(POLICIES)}")

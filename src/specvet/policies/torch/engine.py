@@ -1,0 +1,380 @@
+"""The engine: one thread that owns the model, takes requests as they come, and steps all their branches together.
+
+    requests → plan (who shares what with whom) → prefill → first tokens → blocks of steps → results
+
+Rows of finished turns are parked with their caches; the next turn of the same ledger goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, InvalidStateError
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from specvet.chat import ImageError, Ledger, LedgerError, Stop
+from specvet.policies.tokens import PolicyError, Sequence, Usage
+from specvet.policies.torch.arena import Arena, shapes_of
+from specvet.policies.torch.jobs import Branch, Job, Request, Tally, plan
+from specvet.policies.torch.lanes import Lanes
+from specvet.policies.torch.layers import TextLayers
+from specvet.policies.torch.model import TorchModel
+from specvet.policies.torch.positions import next_position
+from specvet.policies.torch.prefill import prefill
+from specvet.policies.torch.rows import Rows
+from specvet.policies.torch.sampling import draw
+from specvet.policies.torch.steps import MAX_BLOCK, Stepper
+
+BLOCK = {"cuda": 8, "cpu": 1}
+"""Steps between two looks at the results: on a GPU each look waits for it, on a CPU looking costs nothing."""
+PATIENCE = 4
+"""Blocks that waiting requests let pass until enough of them have gathered for one prefill."""
+
+
+class Engine:
+    """Owns the arena and the thread. At most `branches` rows are sampled at a time, and `rows` are kept; `stop_ids`
+    end a turn; `context` bounds a row's tokens."""
+
+    def __init__(
+        self,
+        model: TorchModel,
+        *,
+        stop_ids: Iterable[int],
+        branches: int,
+        context: int,
+        usage: Usage,
+        block: int | None = None,
+        rows: int | None = None,
+        graphs: bool | None = None,
+    ) -> None:
+        self.model, self.usage = model, usage
+        self._stop_ids, self._branches, self._context = sorted(stop_ids), branches, context
+        self._block = min(block or BLOCK.get(model.device.type, 1), MAX_BLOCK)
+        self._shapes = shapes_of(model.config.text_config)
+        self._layers = TextLayers(model.text)
+        self._graphs = model.device.type == "cuda" if graphs is None else graphs
+        self._rows = Rows(max(rows or 2 * branches, branches + 1), recurrent=self._shapes.recurrent)
+        self._tally = Tally(usage)
+        self._lanes = Lanes(self._stop_ids)
+        self._waiting: deque[Request] = deque()
+        self._arena, self._stepper = self._memory()
+        self._wake = threading.Condition()
+        self._inbox: deque[Request | Callable[[], None]] = deque()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="torch-policy", daemon=True)
+        self._thread.start()
+
+    # --- from other threads
+
+    def check_open(self) -> None:
+        """Raises PolicyError once closed."""
+        if self._closed:
+            raise PolicyError("this policy is closed", fatal=True)
+
+    def submit(self, request: Request) -> None:
+        """Queue a request; `request.done` will hold its result. Raises PolicyError once closed."""
+        self._post(request)
+
+    def call(self, job: Callable[[], Any]) -> Future[Any]:
+        """Run a job on the engine's thread, between two blocks."""
+        done: Future[Any] = Future()
+
+        def run() -> None:
+            if done.set_running_or_notify_cancel():
+                try:
+                    done.set_result(job())
+                except BaseException as e:
+                    done.set_exception(self._explained(e))
+
+        self._post(run)
+        return done
+
+    def release(self, ledger: Ledger) -> None:
+        """Rows of this ledger may go first."""
+        if not self._closed:
+            self.call(lambda: self._rows.release(ledger))
+
+    def forget(self, also: Callable[[], None]) -> None:
+        """Drop all rows and do what else is to be done, before anything is computed again: the weights have changed.
+
+        Raises PolicyError while something is being sampled."""
+
+        def drop() -> None:
+            if self._lanes.n_busy or self._waiting:
+                raise PolicyError(
+                    f"{self._lanes.n_busy} branches are being sampled; weights may change between turns only"
+                )
+            self._rows.clear()
+            self._tally.forget()
+            also()
+
+        self.call(drop).result()
+
+    def close(self) -> None:
+        """End the thread; what is being sampled fails. Waits for the block in hand."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _post(self, item: Request | Callable[[], None]) -> None:
+        with self._wake:
+            self.check_open()
+            self._inbox.append(item)
+            self._wake.notify()
+
+    # --- on the thread
+
+    def _run(self) -> None:
+        with _at_home(self.model.device):
+            while self._take_in():
+                try:
+                    self._drop_cancelled()
+                    with self._timed("prefill_s"):
+                        self._admit()
+                    with self._timed("decode_s"):
+                        self._step()
+                except BaseException as e:  # whatever it is, those who wait must hear of it
+                    self._fail(self._explained(e))
+        self._fail(PolicyError("the policy was closed while this was being sampled"))
+
+    def _take_in(self) -> bool:
+        """Take what was posted, waiting while there is nothing to do; False once closed."""
+        with self._wake:
+            while not (self._inbox or self._waiting or self._lanes.n_busy or self._closed):
+                self._wake.wait()
+            items = list(self._inbox)
+            self._inbox.clear()
+            closed = self._closed
+        for item in items:
+            if isinstance(item, Request):
+                self._waiting.append(item)
+            else:
+                item()
+        return not closed
+
+    def _drop_cancelled(self) -> None:
+        self._waiting = deque(r for r in self._waiting if not r.done.cancelled())
+        for branch in self._lanes.in_hand():
+            if branch.request.done.cancelled():
+                row = branch.row
+                row.filled, row.busy, row.over = int(self._lanes.column[row.slot]), False, True
+                self._lanes.stop(row.slot)
+
+    def _fail(self, error: BaseException) -> None:
+        """Everything in flight fails, and nothing that is cached can be trusted."""
+        failed = {b.request for b in self._lanes.in_hand()} | set(self._waiting)
+        self._lanes = Lanes(self._stop_ids)
+        self._waiting.clear()
+        self._rows.clear()
+        self._arena, self._stepper = self._memory()
+        if self.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+        for request in failed:
+            _settle(request, error)
+
+    def _memory(self) -> tuple[Arena, Stepper]:
+        """An arena that has no rows yet, and what steps it."""
+        arena = Arena(self._shapes, device=self.model.device, dtype=self.model.dtype)
+        embed, head, stop_ids = self.model.text.embed_tokens, self.model.head, self._stop_ids
+        return arena, Stepper(self._layers, arena, embed=embed, head=head, stop_ids=stop_ids, graphs=self._graphs)
+
+    # --- admission
+
+    def _admit(self) -> None:
+        while self._waiting:
+            first, wanted = self._waiting[0], sum(r.n for r in self._waiting)
+            if wanted < self._lanes.n_busy // 8 and first.waited < PATIENCE:
+                first.waited += 1
+                return
+            room = self._branches - self._lanes.n_busy
+            jobs, self._waiting = plan(self._waiting, self._rows, self._tally, room)
+            if not jobs:
+                return
+            self._waiting.extendleft(j.request for j in reversed(jobs))  # until they run, so that errors reach them
+            self._begin([job for job in jobs if self._can_be_shown(job)])
+            for _ in jobs:
+                self._waiting.popleft()
+
+    def _can_be_shown(self, job: Job) -> bool:
+        """Whether a job's pictures can be decoded; else it fails alone."""
+        try:
+            self.model.vision.check(job.pictures)
+        except (LedgerError, ImageError) as e:
+            for row in job.rows:
+                row.busy = False
+                if row is not job.found.row:
+                    self._rows.drop(row)
+            _settle(job.request, e)
+            return False
+        return True
+
+    def _begin(self, jobs: list[Job]) -> None:
+        """Prefill what is new, copy it to the branches, draw their first tokens."""
+        if not jobs:
+            return
+        self._reserve(max(j.request.ledger.n_tokens for j in jobs))
+        with self._timed("vision_s"):
+            features = self.model.vision.features([s for j in jobs for s in j.pictures])
+        for job in jobs:
+            self._place(job)
+        readings = []
+        for job in jobs:
+            start = job.found.length
+            for end, digest in job.cuts:
+                prefill(self.model, self._layers, self._arena, [job.reading(start, end)], features)
+                self._rows.keep_state(digest, self._arena.state(job.rows[0].slot))
+                start = end
+            readings.append(job.reading(start, job.request.ledger.n_tokens))
+        last = prefill(self.model, self._layers, self._arena, readings, features)
+        for job in jobs:
+            self._tally.prompt(job.request.ledger, job.found.length)
+        self.usage.images = self.model.vision.n_encoded
+        self._start(jobs, last)
+
+    def _place(self, job: Job) -> None:
+        """Put the prefix that is known into the job's first row."""
+        found, slot = job.found, job.rows[0].slot
+        if found.row is None:
+            self._arena.blank([slot])
+        elif not found.taken_over:
+            self._arena.copy([found.row.slot], [slot], found.length, state=False)
+            if found.state is not None:
+                self._arena.set_state(slot, found.state)
+        job.request.cached = found.length
+
+    def _start(self, jobs: list[Job], last: Tensor) -> None:
+        """Branches for all jobs, and their first tokens; `last` (jobs, hidden) are the prompts' last hidden states."""
+        lanes = self._lanes
+        pairs = [(job.rows[0].slot, row.slot) for job in jobs for row in job.rows[1:]]
+        longest = max(job.request.ledger.n_tokens for job in jobs)  # what follows a shorter row's end is never read
+        self._arena.copy([a for a, _ in pairs], [b for _, b in pairs], longest)
+        for job in jobs:
+            request, n_tokens = job.request, job.request.ledger.n_tokens
+            offset = next_position(request.ledger) - n_tokens
+            lanes.reserve(self._arena.rows, request.params.max_tokens)
+            for b, row in enumerate(job.rows):
+                self._rows.hold(row, request.ledger, n_tokens, busy=True)
+                lanes.start(row.slot, Branch(request, row, request.first + b, offset), n_tokens)
+        at = np.array([row.slot for job in jobs for row in job.rows])
+        logits = self.model.head(last)[[i for i, job in enumerate(jobs) for _ in job.rows]]
+        given = [lanes.numbers(at, 1)[0], lanes.temperature[at]]
+        if lanes.cuts(at):
+            given += [lanes.top_p[at], lanes.top_k[at]]
+        ids, logprobs = draw(logits, *(torch.from_numpy(x).to(logits.device) for x in given))
+        self._append(at, ids.cpu().numpy()[None], logprobs.cpu().numpy()[None], stepped=False)
+
+    # --- stepping
+
+    def _step(self) -> None:
+        lanes, busy = self._lanes, self._lanes.busy
+        if not busy.size:
+            return
+        n = min(self._block, int(lanes.left[busy].max()))
+        self._reserve(int(lanes.column[busy].max()) + n)
+        self._pack()
+        busy = lanes.busy
+        ids, logprobs = self._stepper.run(lanes, n)
+        self.usage.notes["decode_steps"] = self.usage.notes.get("decode_steps", 0) + n
+        self._append(busy, ids, logprobs, stepped=True)
+
+    def _append(
+        self, slots: NDArray[np.int64], ids: NDArray[np.int64], logprobs: NDArray[np.float32], *, stepped: bool
+    ) -> None:
+        """Give rows their new tokens, shape (steps, rows); park and answer those that have ended."""
+        for slot, with_end in self._lanes.append(slots, ids, logprobs, stepped=stepped):
+            said, values = self._lanes.words(slot)
+            filled = int(self._lanes.column[slot])
+            branch = self._lanes.stop(slot)
+            request, stop = branch.request, _STOPS[with_end]
+            ledger = request.ledger.fork()
+            ledger.append_sampled(said, None, stop)
+            self._rows.hold(branch.row, ledger, filled, busy=False)
+            self._tally.sampled(ledger, len(said))
+            request.sequences[branch.index] = Sequence(said, values, stop)
+            if len(request.sequences) == request.n:
+                _settle(request)
+
+    def _reserve(self, length: int) -> None:
+        """Room for all rows in use, for `length` columns, and for one of scratch."""
+        arena = self._arena
+        rows, columns = arena.rows, arena.length
+        if self._rows.n_slots > rows:
+            rows = min(self._rows.limit, max(self._rows.n_slots, 2 * rows))
+        if length + 1 > columns:
+            columns = max(length + 1, min(self._context + 2, max(columns * 3 // 2, 512)))
+            columns = -(-columns // 64) * 64  # attention is slow for masks of other widths
+        arena.reserve(rows, columns)
+        self._lanes.reserve(arena.rows, 0)
+
+    def _pack(self) -> None:
+        """Exchange rows so that the moving ones come first, where that makes the step smaller."""
+        lanes, busy = self._lanes, self._lanes.busy
+        size = self._stepper.rows_for(len(busy))
+        high: list[int] = busy[busy >= size].tolist()
+        if not high:
+            return
+        low: list[int] = np.flatnonzero(~lanes.moving[:size])[: len(high)].tolist()
+        parked = [row.filled for row in map(self._rows.at, low) if row is not None]
+        self._arena.swap(high, low, max([*lanes.column[high].tolist(), *parked]))
+        lanes.swap(high, low)
+        for slot, other in zip(high, low, strict=True):
+            self._rows.exchange(slot, other)
+
+    @contextlib.contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Add the seconds that this takes to the usage's notes. A GPU's work counts where it is waited for."""
+        started = time.perf_counter()
+        yield
+        self.usage.notes[name] = self.usage.notes.get(name, 0.0) + time.perf_counter() - started
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """An error as a caller can act on it."""
+        if isinstance(error, PolicyError | LedgerError | ImageError):
+            return error
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error):
+            arena = self._arena
+            said = PolicyError(
+                f"out of memory on {self.model.device} with {arena.rows} rows of {arena.length} tokens: sample fewer "
+                f"branches at a time (now {self._branches}) or allow less context (now {self._context})",
+                fatal=True,
+            )
+        else:
+            said = PolicyError(f"sampling failed: {type(error).__name__}: {error}")
+        said.__cause__ = error
+        return said
+
+
+_STOPS: tuple[Stop, Stop] = ("length", "end")
+
+
+def _settle(request: Request, error: BaseException | None = None) -> None:
+    """Answer a request, with its samples or an error."""
+    with contextlib.suppress(InvalidStateError):  # called off meanwhile, or answered
+        if error is not None:
+            request.done.set_exception(error)
+        else:
+            request.done.set_result(request.samples())
+
+
+@contextlib.contextmanager
+def _at_home(device: torch.device) -> Iterator[None]:
+    """Where the engine's thread works: without gradients, on its own GPU, and there without cuDNN's attention, which
+    plans anew for each shape and may not be recorded in a graph."""
+    with torch.inference_mode():
+        if device.type != "cuda":
+            yield
+            return
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+        with torch.cuda.device(device), sdpa_kernel(kernels):
+            yield

@@ -1,0 +1,161 @@
+"""`TorchPolicy`: the `TokenPolicy` of a transformers model on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from specvet.chat import ChatFormat, Ledger, LedgerError
+from specvet.policies.options import ModelOptions
+from specvet.policies.tokens import PolicyError, Samples, SamplingParams, Usage
+from specvet.policies.torch.engine import Engine
+from specvet.policies.torch.jobs import Request
+from specvet.policies.torch.loading import load
+from specvet.policies.torch.model import TorchModel
+
+if TYPE_CHECKING:
+    from specvet.policies.base import Capability
+
+
+class TorchPolicy:
+    """Samples turns; its cache goes from turn to turn. Safe to call from several tasks and event loops.
+
+    `branches` sequences are sampled at a time, and twice as many are kept; calls beyond that wait their turn. In
+    float32 log-probs equal a stock teacher-forced forward within 1e-4, in bfloat16 within what bfloat16 rounds
+    (`recomputed_logprobs` measures it).
+    """
+
+    name = "torch"
+    capabilities: frozenset[Capability] = frozenset({"ids", "logprobs", "n", "images", "trainable"})
+
+    def __init__(
+        self,
+        model: TorchModel,
+        format: ChatFormat,
+        *,
+        branches: int = 16,
+        context: int = 16_384,
+        stop_ids: tuple[int, ...] | None = None,
+        block: int | None = None,
+        rows: int | None = None,
+        graphs: bool | None = None,
+    ) -> None:
+        """`stop_ids` replaces the format's; `block` steps run between two looks at the results; `rows` caches are kept;
+        `graphs` records decode steps as CUDA graphs (on by default on a GPU). Raises PolicyError."""
+        if branches < 1:
+            raise PolicyError(f"{branches} branches; at least one sequence must be sampled at a time", fatal=True)
+        self.model, self.format = model, format
+        self.context: int | None = min(context, model.max_positions)
+        self.usage = Usage()
+        self._branches = branches
+        self._fingerprint: tuple[str, str] | None = None
+        self._engine = Engine(
+            model,
+            stop_ids=format.stop_ids if stop_ids is None else stop_ids,
+            branches=branches,
+            context=self.context,
+            usage=self.usage,
+            block=block,
+            rows=rows,
+            graphs=graphs,
+        )
+
+    @classmethod
+    def open(cls, options: ModelOptions) -> TorchPolicy:
+        """The policy that the options name. Raises PolicyError."""
+        model, format = load(options)
+        return cls(model, format, branches=options.branches, context=options.context)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of weights (adapter included), dtype, format and vocabulary. Hashes the weight files once."""
+        weights = self.model.weights
+        if self._fingerprint is None or self._fingerprint[0] != weights:
+            geometry = self.format.geometry
+            told = (weights, self.model.dtype, self.format.name, self.format.vocabulary.fingerprint, geometry)
+            self._fingerprint = weights, hashlib.sha256(repr(told).encode()).hexdigest()
+        return self._fingerprint[1]
+
+    async def sample(self, ledger: Ledger, n: int, params: SamplingParams) -> Samples:
+        """n sequences that continue the ledger. Raises LedgerError for a ledger that this model cannot be shown or that
+        leaves no room, ImageError for a damaged picture, PolicyError for the rest."""
+        self._engine.check_open()
+        self._check(ledger, n, params)
+        started = time.perf_counter()
+        ledger = ledger.fork()
+        self.usage.requests += 1
+        self.model.vision.prepare(s for s in ledger.images if s.png is not None)
+        given: list[Samples] = []
+        try:
+            for first in range(0, n, self._branches):  # more than can be sampled at a time go one after the other
+                request = Request(ledger, min(self._branches, n - first), params, first)
+                self._engine.submit(request)
+                given.append(await asyncio.wrap_future(request.done))
+        finally:
+            self.usage.seconds += time.perf_counter() - started
+        sequences = tuple(s for g in given for s in g.sequences)
+        return Samples(sequences, given[0].prompt_tokens, given[0].cached_tokens)
+
+    def release(self, ledger: Ledger) -> None:
+        """This trajectory is over: its rows are the first to be given away."""
+        self._engine.release(ledger)
+
+    def recomputed_logprobs(self, ledger: Ledger) -> NDArray[np.float32]:
+        """Log-probs of all sampled tokens as the stock model gives them for the whole ledger, without any cache; shape
+        (n_sampled,). Waits for the engine's block in hand. Raises LedgerError, PolicyError."""
+
+        def compute() -> NDArray[np.float32]:
+            with torch.no_grad():
+                values: NDArray[np.float32] = self.model.logprobs([ledger])[0].cpu().numpy()
+            return values
+
+        result: NDArray[np.float32] = self._engine.call(compute).result()
+        return result
+
+    def weights_changed(self) -> None:
+        """Somebody trained the weights, in place as optimisers do: caches, features and the fingerprint go. Recorded
+        graphs stay, since they read the weights where they lie. Raises PolicyError while something is sampled."""
+        self._engine.forget(self.model.weights_changed)
+
+    async def aclose(self) -> None:
+        """Free everything; what is being sampled fails. May be called twice."""
+        await asyncio.to_thread(self._engine.close)
+        self.model.close()
+
+    def _check(self, ledger: Ledger, n: int, params: SamplingParams) -> None:
+        if ledger.kind != "tokens":
+            raise LedgerError("the torch policy continues token ids; this ledger holds words only")
+        if ledger.format != self.format.name or ledger.vocabulary != self.format.vocabulary.fingerprint:
+            raise LedgerError(
+                f"{ledger!r} (vocabulary {ledger.vocabulary[:12]}) is not of this model's format {self.format.name} "
+                f"(vocabulary {self.format.vocabulary.fingerprint[:12]})"
+            )
+        if not ledger.n_tokens:
+            raise LedgerError("an empty ledger; there is no prompt to continue")
+        if n < 1 or params.max_tokens < 1:
+            raise LedgerError(f"{n} sequences of up to {params.max_tokens} tokens; both must be at least 1")
+        if not 0 <= params.temperature < math.inf or not 0 < params.top_p <= 1 or not 0 <= params.top_k < 1 << 31:
+            raise LedgerError(
+                f"temperature {params.temperature}, top_p {params.top_p}, top_k {params.top_k}: out of range"
+            )
+        assert self.context is not None
+        if ledger.n_tokens + params.max_tokens > self.context:
+            raise LedgerError(
+                f"a prompt of {ledger.n_tokens} tokens and up to {params.max_tokens} sampled ones, but the context is "
+                f"{self.context}: at most {max(0, self.context - ledger.n_tokens)} fit"
+            )
+        for segment in ledger.images:
+            rows, columns = self.format.geometry.grid(segment.width, segment.height)
+            if (segment.rows, segment.columns) != (rows, columns):
+                raise LedgerError(
+                    f"a picture of {segment.width} x {segment.height} pixels counted as {segment.rows} x "
+                    f"{segment.columns} tokens; this model makes {rows} x {columns} of it"
+                )
+        self.model.check(ledger)
