@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from specvet.agent import Budget, run_agent, task_hash
-from specvet.policies import Action, Answered, Call, Capability, Malformed, Trajectory, policy
+from specvet.policies import Action, Answered, Call, Capability, Malformed, Trajectory, Truncated, policy
 from specvet.records.schema import Answer, Measurement, Question, SpectrumRef, StopReason, TrajectoryRecord, Verdict
 from specvet.spectra import Spectrum
 from specvet.tasks import Coverage, KeyWindow, Requires, Task, builtin_tasks
@@ -198,6 +198,22 @@ def test_odd_arguments_are_answered_and_kept(arguments: Any) -> None:
 def test_numbers_that_are_not_finite_are_kept_as_words() -> None:
     record = run([Call(TOOL_NAME, {"wavelength_range": (1.0, -math.inf)}), YES])
     assert record.turns[0].action.arguments == {"wavelength_range": [1.0, "-Infinity"]}
+
+
+def test_calls_are_counted_and_nothing_is_said_of_tokens() -> None:
+    zoom_out = Call(TOOL_NAME, {"wavelength_range": [4000, 8000], "colour": "red"})
+    record = run([LOOK, LOOK, Call("telescope", {}), zoom_out, Call(TOOL_NAME, {"wavelength_range": [1, 2]}), YES])
+    assert record.calls.model_dump() == {
+        "made": 5, "executed": 4, "succeeded": 3, "repeated": 1, "unknown_tool": 1, "extra_arguments": 1
+    }  # fmt: skip
+    assert (record.tokens, record.ledger, record.sample, record.group) == (None, None, 0, 1)
+    assert all(t.tokens is None for t in record.turns)
+
+
+def test_a_truncated_turn_of_a_policy_ends_the_trajectory() -> None:
+    record = run([Truncated("on and on", open_thought=True)])
+    assert (record.stop, record.stop_detail) == (StopReason.TRUNCATED, "open_thought")
+    assert (record.turns[0].action.kind, record.turns[0].action.text) == ("truncated", "on and on")
 
 
 # NO_DATA: before anybody is asked

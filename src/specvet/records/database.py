@@ -3,7 +3,7 @@
 | table | holds |
 |---|---|
 | `meta` | kind, time and working folder of creation, config and settings as JSON |
-| `decisions` | one row per (file, row, task); `rest` holds the other fields of the `Decision` as JSON |
+| `decisions` | one row per (file, row, task, sample); `rest` holds the other fields of the `Decision` as JSON |
 | `pending` | trajectories as JSON, until they are moved into a shard |
 | `shards` | the shards that count: `trajectories/part-00000.parquet` is part 0 |
 | `finished` | files (or selections of targets in them) of which every row has been vetted, for which tasks |
@@ -29,17 +29,32 @@ from specvet.records.errors import DiskFullError, RunError
 APPLICATION_ID = 0x53505654
 """`SPVT`, in the header of the file."""
 
-DATABASE_VERSION = 2
-"""2 has the table `files`; a run of version 1 is given an empty one when it is opened for writing."""
+DATABASE_VERSION = 3
+"""2 has the table `files`, 3 the column `sample`: a run of an earlier version is brought up to date when it is opened
+for writing, and read as it is."""
 
 _FILES = "CREATE TABLE files(key TEXT PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL) WITHOUT ROWID;"
+
+_SAMPLE = "sample INTEGER NOT NULL DEFAULT 0"
+"""Last of its table, since that is where SQLite adds a column."""
+
+_ONE_DECISION = (
+    "CREATE UNIQUE INDEX one_decision ON decisions(key, row, task, CASE task WHEN '*' THEN id ELSE '' END, sample);"
+)
+
+_UPGRADES = {
+    1: _FILES,
+    2: f"ALTER TABLE decisions ADD COLUMN {_SAMPLE}; DROP INDEX one_decision; {_ONE_DECISION}",
+}
+"""What a run of each earlier version lacks of the next."""
 
 _SCHEMA = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE decisions(
   n INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, file TEXT, row INTEGER NOT NULL, task TEXT NOT NULL,
-  id TEXT NOT NULL, answer TEXT NOT NULL, stop TEXT, spectrum_hash BLOB, shard INTEGER, rest TEXT NOT NULL);
-CREATE UNIQUE INDEX one_decision ON decisions(key, row, task, CASE task WHEN '*' THEN id ELSE '' END);
+  id TEXT NOT NULL, answer TEXT NOT NULL, stop TEXT, spectrum_hash BLOB, shard INTEGER, rest TEXT NOT NULL,
+  {_SAMPLE});
+{_ONE_DECISION}
 CREATE TABLE pending(n INTEGER PRIMARY KEY, trajectory TEXT NOT NULL);
 CREATE TABLE shards(part INTEGER PRIMARY KEY, trajectories INTEGER NOT NULL);
 CREATE TABLE finished(
@@ -73,7 +88,8 @@ def connect(path: Path) -> sqlite3.Connection:
                 script = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {DATABASE_VERSION};"
                 db.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {script} COMMIT;")
             elif version < DATABASE_VERSION:
-                db.executescript(f"BEGIN IMMEDIATE; {_FILES} PRAGMA user_version = {DATABASE_VERSION}; COMMIT;")
+                lacking = " ".join(_UPGRADES[v] for v in range(version, DATABASE_VERSION))
+                db.executescript(f"BEGIN IMMEDIATE; {lacking} PRAGMA user_version = {DATABASE_VERSION}; COMMIT;")
         except BaseException:
             db.close()
             raise

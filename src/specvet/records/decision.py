@@ -11,7 +11,7 @@ WHOLE_FILE = "*"
 
 
 class Decision(BaseModel):
-    """One spectrum, one task, one verdict; or one unreadable file (`task` is `*`, `row` is 0)."""
+    """One spectrum, one task, one verdict (of one sample); or one unreadable file (`task` is `*`, `row` is 0)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
@@ -20,7 +20,9 @@ class Decision(BaseModel):
     row: int
     task: str
     id: str
-    """The user's name for it, else the file's; always a string."""
+    """The user's name for it, else the file's; always a string. In a rollout of a question file, the question's id."""
+    sample: int = 0
+    """Which of several trajectories about the same spectrum and task, from 0; `vet` makes one."""
     verdict: Verdict
     survey: str = ""
     layout: str = ""

@@ -22,6 +22,11 @@ _PACKAGES = (
     "pydantic",
     "onnxruntime",
     "torch",
+    "transformers",
+    "tokenizers",
+    "peft",
+    "pytrio",
+    "tinker",
 )
 """Whose versions can change a verdict or a file; those that are not installed are left out."""
 
@@ -62,6 +67,10 @@ class Session(_Part):
     tokens_out: int = 0
     cost: float = 0.0
     """US dollars, as the service states them; 0 for what runs here."""
+    usage: dict[str, float] = {}
+    """What a model used in this session: `specvet.policies.tokens.Usage` by name, and whatever else it counts."""
+    probes: tuple[dict[str, Any], ...] = ()
+    """The start-up probes of a model: name, ok, value and bound of each, or that it was skipped and why."""
     specvet: str = ""
     host_platform: str = ""
     asked: dict[str, Any] = {}
@@ -90,6 +99,10 @@ class Receipt(_Part):
     tokens_out: int
     cost: float
     """US dollars."""
+    usage: dict[str, float] = {}
+    """What a model used, summed over the sessions: prompt, prefilled, sampled tokens, pictures, requests, seconds."""
+    probes: tuple[dict[str, Any], ...] = ()
+    """Of the last session that probed."""
     started: str
     ended: str | None
     """None while the run is open."""

@@ -169,14 +169,15 @@ class RunFolder(RunReader):
     def record(self, decision: Decision) -> None:
         """Put one decision on disk before returning.
 
-        Raises `DuplicateDecisionError` for a second of one (file, row, task): the first stands.
+        Raises `DuplicateDecisionError` for a second of one (file, row, task, sample): the first stands.
         """
         if not self.record_many([decision]):
             what = f"{decision.file} row {decision.row}, task {decision.task}"
+            what += f", sample {decision.sample}" if decision.sample else ""
             raise DuplicateDecisionError(f"{self.path}: {what}: has a decision already; the first stands")
 
     def record_many(self, decisions: Sequence[Decision]) -> int:
-        """Put decisions on disk in one transaction; those whose (file, row, task) is there are ignored.
+        """Put decisions on disk in one transaction; those whose (file, row, task, sample) is there are ignored.
 
         Returns how many were new. Where the task is `*` the id counts too, since that is all in which the list rows of
         one unreadable file differ.
@@ -188,8 +189,8 @@ class RunFolder(RunReader):
         with database.transaction(self._db, self._file) as db:
             for decision, (values, trajectory) in zip(decisions, rows, strict=True):
                 cursor = db.execute(
-                    "INSERT INTO decisions(key, file, row, task, id, answer, stop, spectrum_hash, rest) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    "INSERT INTO decisions(key, file, row, task, id, answer, stop, spectrum_hash, rest, sample) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                     values,
                 )
                 if not cursor.rowcount:
@@ -276,10 +277,16 @@ class RunFolder(RunReader):
         tokens_in: int = 0,
         tokens_out: int = 0,
         cost: float = 0.0,
+        usage: Mapping[str, float] | None = None,
+        probes: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add to what the receipt says of this session; `cost` in US dollars."""
+        """Add to what the receipt says of this session; `cost` in US dollars.
+
+        `usage` and `probes` are not added up but replace what was said of them before, see `Session`.
+        """
         session = self._writing
         session.add(skipped=skipped, duplicates=duplicates, tokens_in=tokens_in, tokens_out=tokens_out, cost=cost)
+        session.tell(usage=usage, probes=probes)
         if interrupted:
             session.interrupt()
 
@@ -295,7 +302,7 @@ class RunFolder(RunReader):
                 self._pending = 0
                 return
             (part,) = self._db.execute("SELECT coalesce(max(part) + 1, 0) FROM shards").fetchone()
-            moving = [(n, id, file or key, row, task, text) for n, key, file, row, task, id, _, _, text in rows]
+            moving = [(n, id, file or key, row, task, text) for n, key, file, row, task, id, _, _, _, text in rows]
             # On disk first, then counted, in one transaction: a kill in between leaves a file that does not count.
             shards.write_shard(shards.shard_path(folder, part), moving)
             with database.transaction(self._db, self._file) as db:
@@ -318,10 +325,10 @@ class RunFolder(RunReader):
     def _as_row(self, d: Decision) -> tuple[tuple[Any, ...], str | None]:
         key, t = self.key(d.file), d.trajectory
         written = None if key == d.file else d.file
-        rest = d.model_dump_json(exclude={"file", "row", "task", "id", "trajectory"}, exclude_defaults=True)
+        rest = d.model_dump_json(exclude={"file", "row", "task", "id", "sample", "trajectory"}, exclude_defaults=True)
         content = bytes.fromhex(t.spectrum_hash) if t is not None and t.spectrum_hash else None
         stop = None if t is None else str(t.stop)
-        values = (key, written, d.row, d.task, d.id, str(d.verdict.answer), stop, content, rest)
+        values = (key, written, d.row, d.task, d.id, str(d.verdict.answer), stop, content, rest, d.sample)
         return values, None if t is None else t.model_dump_json()
 
     def _insert_marks(self) -> None:

@@ -21,7 +21,7 @@ from specvet.records.session import make_receipt
 _PAGE = 1_000
 """Decisions fetched at once: an iteration never holds a lock while its caller works."""
 
-COLUMNS = "d.n, d.key, d.file, d.row, d.task, d.id, d.rest, d.shard, p.trajectory"
+COLUMNS = "d.n, d.key, d.file, d.row, d.task, d.id, d.sample, d.rest, d.shard, p.trajectory"
 
 
 class Event(NamedTuple):
@@ -54,6 +54,9 @@ class RunReader:
         self._db = db
         self._cwd = self._meta("cwd") or ""
         self._elsewhere = elsewhere(self._cwd)
+        # A run of an older layout that is only read knows no samples: each of its decisions is the first.
+        knows = db.execute("SELECT count(*) FROM pragma_table_info('decisions') WHERE name = 'sample'").fetchone()[0]
+        self._sample = "d.sample" if knows else "0"
 
     @property
     def kind(self) -> str:
@@ -74,8 +77,7 @@ class RunReader:
         path = os.path.normpath(file)
         if self._elsewhere and not os.path.isabs(path):
             path = os.path.normpath(os.path.join(self._elsewhere, path))
-        below = self._cwd.rstrip(os.sep) + os.sep
-        return path[len(below) :] if self._cwd and path.startswith(below) else path
+        return self._below(path)
 
     def done(self) -> Done:
         """The (file, row, task) that have a decision, as a set that asks the database."""
@@ -85,6 +87,11 @@ class RunReader:
         """(task, id) → number of the decision, for each decision about one row of a file; numbers rise in time."""
         sql = "SELECT task, id, n FROM decisions WHERE key = ? AND row = ?"
         return {(task, id): n for task, id, n in self._db.execute(sql, (self.key(file), row))}
+
+    def samples(self, file: str, row: int, task: str) -> frozenset[int]:
+        """Which samples of one question have been decided."""
+        sql = f"SELECT {self._sample} FROM decisions d WHERE key = ? AND row = ? AND task = ?"
+        return frozenset(n for (n,) in self._db.execute(sql, (self.key(file), row, task)))
 
     def frame_of(self, file: str, row: int | None) -> tuple[str, float | None] | None:
         """(frame in words, z taken out) of a decision about a file, or about one row of it; None without any."""
@@ -115,27 +122,37 @@ class RunReader:
                 where += f" AND d.{column} IN ({', '.join('?' * len(chosen))})"
                 values += chosen
         waiting = "LEFT JOIN pending p ON p.n = d.n" if with_trajectories else ""
-        columns = COLUMNS if with_trajectories else COLUMNS.replace("p.trajectory", "NULL")
+        columns = COLUMNS.replace("d.sample", self._sample)
+        columns = columns if with_trajectories else columns.replace("p.trajectory", "NULL")
         sql = f"SELECT {columns} FROM decisions d {waiting} WHERE {where} ORDER BY d.n LIMIT {_PAGE}"
         part, last = -1, 0
         moved: Iterator[tuple[int, str]] = iter(())
         while page := self._db.execute(sql, [last, *values]).fetchall():
-            for n, key, file, row, task, id, rest, shard, waiting_text in page:
+            for n, key, file, row, task, id, sample, rest, shard, waiting_text in page:
                 text = waiting_text
                 if with_trajectories and shard is not None:
                     if shard != part:
                         part, moved = shard, self._readable(shard)
                     text = next((t for number, t in moved if number == n), None)
-                yield _decision(rest, text, file=key if file is None else file, row=row, task=task, id=id)
+                name = key if file is None else file
+                yield _decision(rest, text, file=name, row=row, task=task, id=id, sample=sample)
             last = page[-1][0]
 
-    def trajectory(self, file: str, row: int, task: str) -> TrajectoryRecord | None:
+    def trajectory(self, file: str, row: int, task: str, sample: int = 0) -> TrajectoryRecord | None:
         """The trajectory behind a decision, wherever it lies; None without one."""
+        return self._trajectory(self.key(file), row, task, sample)
+
+    def trajectory_of(self, decision: Decision) -> TrajectoryRecord | None:
+        """The trajectory of one of this run's own decisions, whatever the working folder is; None without one."""
+        key = self._below(os.path.normpath(decision.file)) if decision.file else ""
+        return self._trajectory(key, decision.row, decision.task, decision.sample)
+
+    def _trajectory(self, key: str, row: int, task: str, sample: int) -> TrajectoryRecord | None:
         sql = (
             "SELECT d.n, d.shard, p.trajectory FROM decisions d LEFT JOIN pending p ON p.n = d.n "
-            "WHERE d.key = ? AND d.row = ? AND d.task = ?"
+            f"WHERE d.key = ? AND d.row = ? AND d.task = ? AND {self._sample} = ?"
         )
-        found = self._db.execute(sql, (self.key(file), row, task)).fetchone()
+        found = self._db.execute(sql, (key, row, task, sample)).fetchone()
         if found is None:
             return None
         n, shard, text = found
@@ -167,6 +184,11 @@ class RunReader:
 
     def _shard(self, part: int) -> Path:
         return shards.shard_path(self.path / "trajectories", part)
+
+    def _below(self, path: str) -> str:
+        """A normalised path as the run knows it: relative to its first session's working folder where it can be."""
+        below = self._cwd.rstrip(os.sep) + os.sep
+        return path[len(below) :] if self._cwd and path.startswith(below) else path
 
     def _meta(self, key: str) -> str | None:
         found = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -37,6 +37,18 @@ class StopReason(StrEnum):
     """The task's requirements were not met, so the policy was never asked."""
     MAX_TURNS = "max_turns"
     MALFORMED = "malformed"
+    """More malformed turns than reminders; each turn keeps its kind."""
+    TRUNCATED = "truncated"
+    """A turn met the limit of tokens a turn before its end."""
+    CONTEXT = "context"
+    """The trajectory's tokens were used up: by the opening, by an observation (which was then not shown), or in a turn
+    that had less left than the limit a turn."""
+    IMAGE_IDS = "image_ids"
+    """The model produced ids that stand for pictures; a prompt with them would count pictures that are not there."""
+    TOKEN_DRIFT = "token_drift"
+    """The backend counted another prompt than the ledger holds: something was lost, added or encoded again."""
+    LEDGER = "ledger"
+    """What was sampled fits no ledger: counts that differ, log-probs that are not finite, more tokens than allowed."""
     OUT_OF_TIME = "out_of_time"
     POLICY_ERROR = "policy_error"
     UNREADABLE = "unreadable"
@@ -124,11 +136,13 @@ class Verdict(_Record):
 class ActionRecord(_Record):
     """What a policy did in one turn."""
 
-    kind: Literal["call", "answer", "malformed"]
+    kind: Literal["call", "answer", "malformed", "truncated"]
     tool: str | None = None
     arguments: dict[str, Any] | None = None
     text: str = ""
     """The policy's words: reasoning, or why the turn was malformed."""
+    malformed: str | None = None
+    """What was wrong with a malformed turn, a `specvet.chat.format.MalformedKind`; None without a chat format."""
 
 
 class ObservationRecord(_Record):
@@ -146,15 +160,61 @@ class ObservationRecord(_Record):
     """SHA-256 of the PNG in `images/`, when it was kept."""
 
 
+class TurnTokens(_Record):
+    """What one turn of a model took."""
+
+    prompt: int | None = None
+    """Tokens of the prompt, pictures included: as the ledger counts them, or a server that gives words; None where
+    nobody did."""
+    cached: int | None = None
+    """Of them, those that the backend did not compute again, where it says so."""
+    sampled: int | None = None
+    repeated: float | None = None
+    """Share (0-1) of the commonest four tokens in a row among all such fours: near 1, the model looped."""
+
+
 class TurnRecord(_Record):
     action: ActionRecord
     observation: ObservationRecord | None = None
     """None after an answer."""
     seconds: float
+    tokens: TurnTokens | None = None
+    """None for a policy without tokens."""
+
+
+class CallCounts(_Record):
+    """The calls of a trajectory."""
+
+    made: int = 0
+    executed: int = 0
+    """Handed to the tool: neither a call in the last turn nor of an unknown tool is."""
+    succeeded: int = 0
+    """Answered with a view."""
+    repeated: int = 0
+    """Answered as an earlier call of the trajectory was, to the pixel."""
+    unknown_tool: int = 0
+    extra_arguments: int = 0
+    """Arguments that the tool's schema does not know; they are ignored."""
+
+
+class TokenCounts(_Record):
+    """The tokens of a trajectory."""
+
+    prompt: int = 0
+    """Of all its prompts together; each holds what came before."""
+    cached: int = 0
+    """Of them, those that a backend did not compute again, where it says so."""
+    sampled: int = 0
+    images: int = 0
+    """Visual tokens, each picture once."""
+    total: int = 0
+    """Tokens of the ledger."""
+    looping: int = 0
+    """Turns in which the model looped, see `TurnTokens.repeated`."""
 
 
 class TrajectoryRecord(_Record):
-    """All that happened for one question."""
+    """All that happened for one question, or in one branch of it."""
 
     schema_version: int = SCHEMA_VERSION
     question: Question
@@ -165,13 +225,32 @@ class TrajectoryRecord(_Record):
     """The whole spectrum, as first shown; None when nothing was shown."""
     turns: tuple[TurnRecord, ...]
     stop: StopReason
+    stop_detail: str = ""
+    """What the stop reason alone does not say, for a program: `open_thought` of a truncated turn, the two counts of a
+    token drift, the kind of the malformed turn."""
     verdict: Verdict
     measurements: tuple[Measurement, ...] = ()
     reward: dict[str, float] | None = None
+    """Parts and total, where the question has an answer and the policy is a model."""
     seconds: float
     started: str
     """UTC, ISO 8601."""
+    sample: int = 0
+    """Which branch of its question it is, from 0."""
+    group: int = 1
+    """How many branches the question was given; they share the first prompt."""
+    calls: CallCounts | None = None
+    tokens: TokenCounts | None = None
+    """None for a policy without tokens."""
+    ledger: dict[str, Any] | None = None
+    """What was shown and sampled, token by token: as `specvet.chat.Ledger.to_dict` gives and `from_dict` takes it."""
 
     @property
     def tool_calls(self) -> int:
         return sum(t.action.kind == "call" for t in self.turns)
+
+    @property
+    def malformed(self) -> dict[str, int]:
+        """Malformed turns by kind; those without a kind as `malformed`."""
+        kinds = [t.action.malformed or "malformed" for t in self.turns if t.action.kind == "malformed"]
+        return {kind: kinds.count(kind) for kind in sorted(set(kinds))}

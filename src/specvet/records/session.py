@@ -7,7 +7,7 @@ import json
 import platform
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,20 @@ class RunSession:
         update = {name: getattr(self._session, name) + amount for name, amount in amounts.items()}
         self._session = self._session.model_copy(update=update)
 
+    def tell(
+        self, *, usage: Mapping[str, float] | None = None, probes: Iterable[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Set what a model has used so far and how it stood the probes; None leaves what was said."""
+        update: dict[str, Any] = {}
+        if usage is not None:
+            update["usage"] = used = {name: round(float(amount), 6) for name, amount in usage.items()}
+            update["tokens_in"] = int(used.get("prompt_tokens", self._session.tokens_in))
+            update["tokens_out"] = int(used.get("sampled_tokens", self._session.tokens_out))
+            update["cost"] = used.get("cost", self._session.cost)
+        if probes is not None:
+            update["probes"] = tuple(plain(probe) for probe in probes)
+        self._session = self._session.model_copy(update=update)
+
     def interrupt(self) -> None:
         """Note that somebody stopped it before it was through."""
         self._session = self._session.model_copy(update={"interrupted": True})
@@ -108,6 +122,10 @@ def make_receipt(db: sqlite3.Connection, closed: bool = True) -> Receipt:
             if value is not None:
                 of_task = table.setdefault(task, {})
                 of_task[value] = of_task.get(value, 0) + n
+    usage: dict[str, float] = {}
+    for session in sessions:
+        for name, amount in session.usage.items():
+            usage[name] = round(usage.get(name, 0.0) + amount, 6)
     inputs = _inputs(db) if closed else None
     seconds = sum(s.seconds for s in sessions)
     return Receipt(
@@ -123,6 +141,8 @@ def make_receipt(db: sqlite3.Connection, closed: bool = True) -> Receipt:
         tokens_in=sum(s.tokens_in for s in sessions),
         tokens_out=sum(s.tokens_out for s in sessions),
         cost=sum(s.cost for s in sessions),
+        usage=usage,
+        probes=next((s.probes for s in reversed(sessions) if s.probes), ()),
         started=meta["created"],
         ended=sessions[-1].ended if sessions else None,
         seconds=round(seconds, 3),

@@ -10,7 +10,19 @@ from typing import Any
 from specvet.records.errors import RunMismatchError
 from specvet.records.receipt import versions
 
-DECISIVE = ("policy", "policy_fingerprint", "frame_mode", "budget", "tasks", "style", "size")
+DECISIVE = (
+    "policy",
+    "policy_fingerprint",
+    "format",
+    "vocabulary",
+    "sampling",
+    "group",
+    "frame_mode",
+    "budget",
+    "tasks",
+    "style",
+    "size",
+)
 """Keys of a config that can change a verdict. `tasks` counts where it maps a task's key to its hash."""
 
 TASK = "tasks."
