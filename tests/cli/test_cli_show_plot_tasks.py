@@ -223,6 +223,18 @@ def test_a_fault_is_two_lines_and_a_traceback_only_with_debug(
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_help_of_every_command_shows_no_mark_that_only_formats_it(specvet: Specvet) -> None:
+    from specvet.cli.main import app
+
+    commands = [c.callback.__name__ for c in app.registered_commands if c.callback]
+    assert {"show", "vet", "rollout", "transcript", "doctor"} <= set(commands)
+    for command in commands:
+        told = specvet(command, "--help")
+        assert told.returncode == 0
+        assert "\\b" not in told.stdout
+        assert "\b" not in told.stdout
+
+
 def test_help_imports_nothing_heavy() -> None:
     heavy = ["numpy", "astropy", "matplotlib", "pyarrow", "scipy", "rich", "yaml", "PIL"]
     code = f"""

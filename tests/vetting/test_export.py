@@ -24,7 +24,8 @@ from specvet.records.schema import (
     TurnRecord,
     Verdict,
 )
-from specvet.vetting.export import COLUMNS, ExportError, export
+from specvet.vetting.columns import COLUMNS
+from specvet.vetting.export import ExportError, export
 
 NASTY = 'a "quoted", comma;\nand = a new line, Hα −1 Å'
 

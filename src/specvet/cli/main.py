@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from specvet import __version__
-from specvet.cli import console, export, failure, plot, report, show, tasks, vet
+from specvet.cli import console, doctor, export, failure, plot, report, rollout, show, tasks, transcript, vet
 
 app = typer.Typer(
     name="specvet",
@@ -29,6 +29,9 @@ app.command()(vet.vet)
 app.command()(tasks.tasks)
 app.command()(export.export)
 app.command()(report.report)
+app.command()(doctor.doctor)
+app.command()(rollout.rollout)
+app.command()(transcript.transcript)
 
 
 def _version(asked: bool) -> None:

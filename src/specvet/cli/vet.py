@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from specvet.cli import models
 from specvet.cli.console import print_json, say
 from specvet.cli.failure import (
     CANNOT_WRITE,
@@ -27,8 +25,12 @@ from specvet.cli.failure import (
     failing,
 )
 from specvet.cli.plot import figure_style, frame_mode
+from specvet.cli.signals import stopped_by_signals
 
 if TYPE_CHECKING:
+    from specvet.agent import Engine
+    from specvet.agent.talk import ModelPolicy
+    from specvet.policies import Policy
     from specvet.vetting.watch import VetSummary
 
 
@@ -41,7 +43,15 @@ def vet(
     task: Annotated[
         list[str], typer.Option("--task", help="Tasks, as in cv,wd; all; or a YAML file of your own. May be repeated.")
     ],
-    policy: Annotated[str, typer.Option("--policy", help="Who decides.")] = "line-indices",
+    policy: models.PolicyName = "line-indices",
+    model: models.Model = None,
+    adapter: models.Adapter = None,
+    base_url: models.BaseUrl = None,
+    format: models.Format = None,
+    tokenizer: models.Tokenizer = None,
+    device: models.Device = "auto",
+    dtype: models.Dtype = "auto",
+    tools: models.Tools = "tools",
     out: Annotated[
         str | None, typer.Option("--out", metavar="RUN", help="Run folder; by default runs/ and the time.")
     ] = None,
@@ -84,6 +94,12 @@ def vet(
     json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 when a file could not be read.")] = False,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, metavar="N", help="That a model may have for one turn.")
+    ] = 2_048,
+    probes: Annotated[
+        bool, typer.Option("--probes/--no-probes", help="Check first that pictures reach a model, and more.")
+    ] = True,
 ) -> None:
     """Vet spectra: YES, NO, UNSURE or NO_DATA, with evidence.
 
@@ -100,6 +116,9 @@ def vet(
     finishes the one at hand, and the same command goes on. What is finished is never done again: an entry whose file
     or z has changed since is named, and keeps its verdict.
 
+    A model (torch, openai, trio, tinker) is asked greedily, about one spectrum after the other; `specvet rollout` asks
+    it about many at a time.
+
     \b
     Exit codes:
       0    spectra were vetted
@@ -113,8 +132,6 @@ def vet(
     from itertools import islice
 
     from specvet.agent import Budget
-    from specvet.policies import UnknownPolicyError
-    from specvet.policies import policy as policy_named
     from specvet.records import RunError, RunFolder, RunMismatchError
     from specvet.records.schema import Answer
     from specvet.tasks import TaskError, resolve_tasks
@@ -122,10 +139,21 @@ def vet(
     from specvet.vetting.runner import vet as vet_all
     from specvet.vetting.runner import vet_settings
 
-    with failing(USAGE, TaskError, UnknownPolicyError, InputError):
-        tasks, decider = resolve_tasks(task), policy_named(policy)
-        for asked in tasks:
-            decider.check(asked)
+    decider: Policy | ModelPolicy
+    params = None
+    with failing(USAGE, TaskError, InputError):
+        tasks = resolve_tasks(task)
+        if models.is_model(policy):
+            from specvet.policies.options import ModelOptions
+            from specvet.policies.tokens import SamplingParams
+
+            params = SamplingParams(max_tokens, temperature=0.0)
+            options = ModelOptions(model, adapter, None, format, tokenizer, base_url, device, dtype, tools=tools)
+            decider = models.open_model(policy, options)
+        else:
+            decider = models.open_measuring(policy)
+            for asked in tasks:
+                decider.check(asked)
         items = expand_inputs(inputs, root=root, path_column=path_column, z_column=z_column)
     total = items.total
     if total == 0:
@@ -137,10 +165,11 @@ def vet(
         raise CommandError(
             f"{folder}: holds a run already; name another folder with --out, or leave out --no-resume", USAGE
         )
-    budget = Budget()
+    budget = Budget(turn_tokens=max_tokens)
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
     config |= {"images": images, "style": drawn if images else None, "limit": limit}
-    config |= vet_settings(tasks, decider, mode, budget, drawn)  # type: ignore[arg-type]
+    config |= {"model": model, "adapter": adapter, "base_url": base_url} if params else {}
+    config |= vet_settings(tasks, decider, mode, budget, drawn, params=params)  # type: ignore[arg-type]
     told = len(items.notices)
     if not quiet:
         for notice in items.notices:
@@ -152,15 +181,26 @@ def vet(
     with (
         failing(CANNOT_WRITE, OSError, RunError),
         failing(USAGE, RunMismatchError, InputError),
+        failing(NOTHING_VETTED, *models.fatal_errors(policy)),
         RunFolder.open(folder, kind="vet", config=config) as run,
+        ExitStack() as stack,
     ):
         for answer in [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]:
             run.retry(answer)
-        with shown_progress(total, quiet) as progress, _stopped_by_signals(progress.stopping) as stop:
+        whoever: Policy | Engine
+        if params is None:
+            whoever = cast("Policy", decider)
+        else:
+            whoever = models.opened_engine(
+                stack, cast("ModelPolicy", decider), run, budget, params, style=drawn, images=images
+            )
+            if probes:
+                models.probe_into(run, whoever, quiet)
+        with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
             summary = vet_all(
                 islice(items, limit),
                 tasks,
-                decider,
+                whoever,
                 run,
                 frame_mode=mode,  # type: ignore[arg-type]
                 budget=budget,
@@ -180,7 +220,7 @@ def vet(
         elif not quiet:
             print_summary(run, tasks, summary)
     if summary.interrupted and not quiet:
-        say(f"stopped; every verdict so far is in {folder}. To go on: {_same_command(folder, out)}")
+        say(f"stopped; every verdict so far is in {folder}. To go on: {same_command(folder, out)}")
     raise typer.Exit(code)
 
 
@@ -228,28 +268,7 @@ def _json_summary(
     }
 
 
-def _same_command(folder: str, out: str | None) -> str:
+def same_command(folder: str, out: str | None) -> str:
+    """The command that goes on with this run."""
     given = [a for a in sys.argv[1:] if a not in ("--retry-errors", "--retry-failed")]
     return shlex.join(["specvet", *given, *([] if out else ["--out", folder])])
-
-
-@contextmanager
-def _stopped_by_signals(say_so: Any) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C (or SIGTERM) sets; the second raises KeyboardInterrupt."""
-    stop = threading.Event()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        say_so()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    before = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -57,11 +57,18 @@ COLUMNS: dict[str, Column] = {
 }
 """By name, in the order of the table."""
 
+ROLLOUT_COLUMNS = (
+    Column("sample", int, "which of several trajectories of the question, counted from 0", ucd="meta.number"),
+    Column("reward", float, "what the trajectory is worth in training, where the answer is known", ucd="meta.code"),
+)
+"""Behind them in the table of a rollout, which may hold several rows a spectrum and task."""
+
 
 def verdict_sheet(run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None) -> Sheet:
     """The table of a run without its cells: columns, and where it comes from."""
     says = f"verdicts of the specvet run {run.path.resolve().name}: one row a spectrum and task, or unreadable file"
-    return Sheet("VERDICTS", says, tuple(COLUMNS.values()), tuple(provenance(run, tasks, answers)))
+    columns = (*COLUMNS.values(), *(ROLLOUT_COLUMNS if run.kind == "rollout" else ()))
+    return Sheet("VERDICTS", says, columns, tuple(provenance(run, tasks, answers)))
 
 
 def provenance(run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None) -> Iterator[Fact]:

@@ -1,6 +1,7 @@
 """`export`: a run's decisions as a table, one row a decision: CSV, Parquet, FITS, VOTable or ECSV.
 
-Columns are those of `specvet.vetting.columns`, in that order, in every format. Identifiers are text, answers are the
+Columns are those of `specvet.vetting.columns`, in that order, in every format; a rollout has a row a trajectory and
+two columns more. Identifiers are text, answers are the
 six words, what is not known is null (an empty field without quotation marks in CSV). CSV is UTF-8 with `\\n` line ends
 and every text quoted; nothing in it is changed to please a spreadsheet, so read the columns `id` and `file` as text
 there. Wavelengths are Å, ra and dec degrees. Where the table comes from stands in the header of every format that has
@@ -17,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from specvet.vetting.columns import COLUMNS, verdict_sheet
+from specvet.vetting.columns import verdict_sheet
 
 if TYPE_CHECKING:
     from specvet.records.decision import Decision
@@ -64,10 +65,12 @@ def export(
     run = RunFolder.read(run_path)
     try:
         asked = None if tasks is None else [*tasks, WHOLE_FILE]
-        rows = map(table_row, run.decisions(tasks=asked, answers=answers, with_trajectories=True))
+        make = rollout_row if run.kind == "rollout" else table_row
+        rows = map(make, run.decisions(tasks=asked, answers=answers, with_trajectories=True))
+        sheet = verdict_sheet(run, tasks, answers)
         if target == "-":
-            return _write_csv(rows, sys.stdout)
-        return _write_atomic(rows, Path(target), kind, verdict_sheet(run, tasks, answers), tell)
+            return _write_csv(rows, sys.stdout, sheet)
+        return _write_atomic(rows, Path(target), kind, sheet, tell)
     finally:
         run.close()
 
@@ -110,6 +113,13 @@ def table_row(decision: Decision) -> dict[str, Any]:
     }
 
 
+def rollout_row(decision: Decision) -> dict[str, Any]:
+    """One row of a rollout's table."""
+    trajectory = decision.trajectory
+    reward = trajectory.reward if trajectory else None
+    return table_row(decision) | {"sample": decision.sample, "reward": None if reward is None else reward["score"]}
+
+
 def evidence_text(item: EvidenceItem) -> str:
     """`Hα in emission (Hα EW = -23.1 ± 0.8 Å, 6540-6590 Å)`."""
     m = item.measurement
@@ -150,7 +160,7 @@ def _write_atomic(
         try:
             if kind == "csv":
                 with open(temporary, "x", encoding="utf-8", newline="") as f:
-                    n = _write_csv(rows, f)
+                    n = _write_csv(rows, f, sheet)
             elif kind == "parquet":
                 n = _write_parquet(rows, temporary, sheet)
             else:
@@ -177,9 +187,9 @@ def check_target(target: Path, kind: str) -> None:
         raise ExportError(f"{target}: there is no folder {target.parent}; make it first")
 
 
-def _write_csv(rows: Iterator[dict[str, Any]], f: TextIO) -> int:
+def _write_csv(rows: Iterator[dict[str, Any]], f: TextIO, sheet: Sheet) -> int:
     # Python's csv module cannot yet (3.11) tell null from empty text, so fields are quoted here: RFC 4180.
-    f.write(",".join(COLUMNS) + "\n")
+    f.write(",".join(column.name for column in sheet.columns) + "\n")
     n = 0
     for n, row in enumerate(rows, 1):  # noqa: B007 - the last n is the count
         f.write(",".join(map(_csv_field, row.values())) + "\n")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specvet.agent import Budget, run_agent, task_hash
 from specvet.policies import Policy
@@ -41,6 +41,13 @@ from specvet.vetting.source import Source, file_state
 from specvet.vetting.watch import Progress, VetSummary, Watch
 from specvet.views import COMPACT_STYLE, REFERENCE_STYLE, RenderPool, Size, check_style
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from specvet.agent import Engine
+    from specvet.agent.talk import ModelPolicy
+    from specvet.policies.tokens import SamplingParams
+
 _BUDGET = Budget()
 
 _BATCH = 500
@@ -52,25 +59,33 @@ _BATCH_SECONDS = 1.0
 
 def vet_settings(
     tasks: Iterable[Task],
-    policy: Policy,
+    policy: Policy | ModelPolicy,
     frame_mode: FrameMode,
     budget: Budget,
     style: str = REFERENCE_STYLE,
     size: Size = None,
+    params: SamplingParams | None = None,
 ) -> dict[str, Any]:
     """What can change a verdict, as `RunFolder.open` (in its config) and `RunFolder.settle` take it.
 
-    How spectra are drawn counts for a policy that looks at pictures only.
+    How spectra are drawn counts for a policy that looks at pictures only, `params` for a model.
     """
-    looks = {"style": style, "size": _words(size)} if "images" in policy.capabilities else {}
-    return {
+    model = not hasattr(policy, "act")
+    format = getattr(policy, "format", None)
+    settings: dict[str, Any] = {
         "policy": policy.name,
         "policy_fingerprint": getattr(policy, "fingerprint", ""),
         "frame_mode": frame_mode,
-        "budget": asdict(budget),
+        "budget": dict(budget.settings(tokens=model)),
         "tasks": {task.key: task_hash(task) for task in tasks},
-        **looks,
     }
+    if "images" in policy.capabilities:
+        settings |= {"style": style, "size": _words(size)}
+    if params is not None:
+        settings["sampling"] = {name: value for name, value in asdict(params).items() if name != "max_tokens"}
+    if format is not None:
+        settings |= {"format": format.name, "vocabulary": format.vocabulary.fingerprint}
+    return settings
 
 
 def _words(size: Size) -> str | None:
@@ -80,7 +95,7 @@ def _words(size: Size) -> str | None:
 def vet(
     items: Iterable[Item],
     tasks: list[Task],
-    policy: Policy,
+    policy: Policy | Engine,
     run: RunFolder,
     *,
     frame_mode: FrameMode = "careful",
@@ -97,7 +112,8 @@ def vet(
     Pictures are drawn for a policy that looks at them and where `images` keeps them, in `style` and `size` (see
     `specvet.views.full_view`): the compact style here, since it takes a millisecond, others in a process with a
     deadline. When `stop` is set the decision at hand is finished and recorded, then
-    `vet` returns with `interrupted`. `total` is only handed on to `progress`.
+    `vet` returns with `interrupted`. `total` is only handed on to `progress`. A model comes in an `Engine`, which has
+    budget, sampling and drawing of its own, and is asked about one spectrum after the other.
 
     Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, and what `items` raises.
     """
@@ -105,19 +121,29 @@ def vet(
     if not keys or len(set(keys)) != len(keys):
         raise ValueError(f"tasks: give at least one, each once, not {keys}")
     style = check_style(style, size)
-    run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size))
+    if _is_engine(policy):
+        run.settle(vet_settings(tasks, policy.policy, frame_mode, policy.budget, style, size, policy.params))
+    else:
+        run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size))
     for task in tasks:  # what was asked, in full: a user's file may change or go, and so may a built-in task
         write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
     keep = run.images.put if images else None
-    draws = images or "images" in policy.capabilities
+    draws = not _is_engine(policy) and (images or "images" in policy.capabilities)
     with RenderPool() if draws and style != COMPACT_STYLE else nullcontext() as pool:
 
         def ask(question: Question, task: Task, tool: ZoomTool) -> TrajectoryRecord:
+            if _is_engine(policy):
+                return policy.ask(question, task, tool)
             return run_agent(question, task, tool, policy, budget, pool, keep)
 
         watch = Watch(progress, total, time.perf_counter())
         look = partial(ZoomTool, mode=frame_mode, style=style, size=size)
         return _Batch(run, tasks, look, ask, stop or threading.Event(), watch).through(items)
+
+
+def _is_engine(policy: Policy | Engine) -> TypeIs[Engine]:
+    # By what it has and not by its class, whose import loads tokenizers that measuring does not need.
+    return hasattr(policy, "ask")
 
 
 Ask = Callable[[Question, Task, ZoomTool], TrajectoryRecord]
@@ -278,6 +304,8 @@ class _Batch:
         except (DiskFullError, MemoryError):
             raise
         except Exception as e:  # one broken spectrum must not stop a night's batch
+            if getattr(e, "fatal", False):  # of a model: every other spectrum would meet the same
+                raise
             outcome = e
         try:
             self._record(decided(described, task.key, outcome))

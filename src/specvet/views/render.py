@@ -51,7 +51,8 @@ class RenderPool:
         """
         if processes < 1 or not deadline_s > 0:
             raise ValueError(f"processes = {processes} and deadline_s = {deadline_s}; both must be positive")
-        self._processes = processes
+        self.processes = processes
+        """How many figures it draws at a time."""
         self._deadline_s = deadline_s
         self._draw = draw
         self._idle: queue.Queue[_Worker | None] = queue.Queue()
@@ -64,7 +65,7 @@ class RenderPool:
             if self._open:
                 raise RuntimeError("this RenderPool is open already")
             self._open, self._idle = True, queue.Queue()
-        for _ in range(self._processes):
+        for _ in range(self.processes):
             self._start_worker()
         return self
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specvet.agent import task_hash
-from specvet.records import Decision, RunFolder
+from specvet.records import Decision, RunError, RunFolder
 from specvet.spectra import Spectrum, read
 from specvet.tasks import Task, TaskError, load_task
 from specvet.vetting.report.page import About, Progress, render
@@ -55,6 +55,11 @@ def write_report(
         out = run / "report.html" if out is None else Path(out)
         out.parent.mkdir(parents=True, exist_ok=True)
         config = _mapping(folder.config)
+        if (group := config.get("group") or 1) != 1:
+            raise RunError(
+                f"{run}: holds {group} trajectories of each question, and a report shows one verdict a spectrum and "
+                f"task; see them with `specvet transcript {run}`, or all in a table with `specvet export`"
+            )
         about = About(
             name=f"specvet report: {run.resolve().name}",
             provenance=tuple(_provenance(run, folder, config)),

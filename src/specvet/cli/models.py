@@ -1,0 +1,146 @@
+"""What commands that use a model share: its options, and how it is opened."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specvet.cli.console import say
+from specvet.cli.failure import NOTHING_VETTED, USAGE, CommandError, failing
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from specvet.agent import Budget, Engine
+    from specvet.agent.talk import ModelPolicy
+    from specvet.policies import Policy
+    from specvet.policies.options import ModelOptions
+    from specvet.policies.tokens import SamplingParams
+    from specvet.records import RunFolder
+
+PolicyName = Annotated[
+    str, typer.Option("--policy", metavar="NAME", help="Who decides: line-indices, torch, openai, trio or tinker.")
+]
+Model = Annotated[
+    str | None,
+    typer.Option("--model", help="Folder, hub id, or a server's name for it; torch without one: tiny, random weights."),
+]
+Adapter = Annotated[
+    str | None,
+    typer.Option("--adapter", help="LoRA folder (torch), or sampler weights (trio://…, tinker://…)."),
+]
+Revision = Annotated[str | None, typer.Option("--revision", help="Of a hub id.")]
+BaseUrl = Annotated[str | None, typer.Option("--base-url", metavar="URL", help="Of a server.")]
+Format = Annotated[
+    str | None, typer.Option("--format", metavar="NAME", help="Chat format; by default the model family's own.")
+]
+Tokenizer = Annotated[
+    str | None, typer.Option("--tokenizer", metavar="PATH", help="Of a remote model, where it is not found by itself.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, …")]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
+Tools = Annotated[
+    str,
+    typer.Option("--tools", metavar="tools|text", help="How an openai server is told of the tool: its way, or ours."),
+]
+ToolImages = Annotated[
+    str,
+    typer.Option("--tool-images", metavar="auto|tool|user", help="In whose message an openai server gets pictures."),
+]
+
+
+def is_model(policy: str) -> bool:
+    """Whether that name is a model's."""
+    from specvet.policies import MODELS
+
+    return policy in MODELS
+
+
+def open_model(name: str, options: ModelOptions) -> ModelPolicy:
+    """The model policy, or a message that says what is missing."""
+    from specvet.policies import UnknownPolicyError, open_policy
+    from specvet.policies.tokens import PolicyError
+
+    with failing(USAGE, UnknownPolicyError, PolicyError, ValueError), failing(NOTHING_VETTED, TimeoutError):
+        return open_policy(name, options)
+
+
+def fatal_errors(policy: str) -> tuple[type[Exception], ...]:
+    """What a policy of that name may raise that ends a run."""
+    if not is_model(policy):
+        return ()
+    from specvet.policies.tokens import PolicyError
+
+    return (PolicyError,)
+
+
+def open_measuring(name: str) -> Policy:
+    """The policy that measures, by name."""
+    from specvet.policies import UnknownPolicyError, policy
+
+    with failing(USAGE, UnknownPolicyError):
+        return policy(name)
+
+
+def probed(engine: Engine) -> list[dict[str, Any]]:
+    """What the fast start-up probes of the engine's policy gave, as `specvet.policies.probes.Probe.as_dict`."""
+    from specvet.chat import ImageError, LedgerError
+    from specvet.policies.probes import probe
+    from specvet.policies.tokens import PolicyError
+
+    with failing(NOTHING_VETTED, PolicyError, TimeoutError, LedgerError, ImageError):
+        return [found.as_dict() for found in engine.wait(probe(engine.policy, fast=True)).probes]
+
+
+def probe_into(run: RunFolder, engine: Engine, quiet: bool) -> dict[str, float]:
+    """The start-up probes, into the receipt; a failed one ends the command. Returns what they used, by name."""
+    from specvet.vetting.rollouts import usage_numbers
+
+    results = probed(engine)
+    run.note_session(probes=results)
+    failed = [r for r in results if r.get("ok") is False]
+    if failed:
+        name = engine.policy.name
+        told = "; ".join(f"{r['name']} ({r.get('detail') or r.get('value')})" for r in failed)
+        raise CommandError(
+            f"the policy {name} failed its probes: {told}. Nothing was asked; `specvet doctor --policy {name}` says "
+            "more, --no-probes goes on all the same",
+            NOTHING_VETTED,
+        )
+    if not quiet:
+        skipped = [str(r["name"]) for r in results if r.get("ok") is None]
+        left = f", not probed: {', '.join(skipped)}" if skipped else ""
+        say(f"probes: {len(results) - len(skipped)} passed{left}")
+    used = usage_numbers(engine.policy.usage)
+    run.note_session(usage=used)
+    return {f"probes.{name}": value for name, value in used.items() if value}
+
+
+def opened_engine(
+    stack: ExitStack,
+    policy: ModelPolicy,
+    run: RunFolder,
+    budget: Budget,
+    params: SamplingParams,
+    *,
+    style: str,
+    images: bool,
+    concurrency: int = 1,
+) -> Engine:
+    """An engine with what it draws with, closed with `stack`."""
+    from specvet.agent import Engine
+    from specvet.views import REFERENCE_STYLE, RenderPool
+
+    pool, cores = None, os.cpu_count() or 1
+    # The compact style takes 2 to 3 ms: processes gain only where many draw at a time on many cores.
+    gains = style == REFERENCE_STYLE or (cores >= 4 and concurrency >= 16)
+    if gains and ("images" in policy.capabilities or images):
+        pool = stack.enter_context(RenderPool(processes=max(1, min(cores, 16, concurrency))))
+    keep = run.images.put if images else None
+    # What the libraries hold (torch alone: half a million objects) need not be looked through again and again.
+    gc.collect()
+    gc.freeze()
+    return stack.enter_context(Engine(policy, budget, params, pool=pool, keep_image=keep, concurrency=concurrency))

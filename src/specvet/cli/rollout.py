@@ -1,0 +1,370 @@
+"""`specvet rollout`: spectra or questions in, trajectories out, token by token."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from specvet.cli import models
+from specvet.cli.console import print_json, say
+from specvet.cli.failure import CANNOT_WRITE, DONE, INTERRUPTED, NOTHING_VETTED, USAGE, CommandError, failing
+from specvet.cli.plot import figure_size, figure_style, frame_mode
+from specvet.cli.signals import stopped_by_signals
+
+if TYPE_CHECKING:
+    from specvet.agent import Budget
+    from specvet.agent.talk import ModelPolicy
+    from specvet.policies import Policy
+    from specvet.policies.tokens import SamplingParams
+    from specvet.tasks import Task
+    from specvet.vetting.rollouts import Wanted
+    from specvet.vetting.watch import RolloutSummary
+
+
+def rollout(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT", help="Files, folders, quoted globs or lists, as for vet; or a question file."),
+    ],
+    *,
+    task: Annotated[
+        list[str] | None,
+        typer.Option("--task", help="Tasks, as in cv,wd; all; or a YAML file. A question file has its own."),
+    ] = None,
+    policy: models.PolicyName = "torch",
+    model: models.Model = None,
+    adapter: models.Adapter = None,
+    revision: models.Revision = None,
+    base_url: models.BaseUrl = None,
+    format: models.Format = None,
+    tokenizer: models.Tokenizer = None,
+    device: models.Device = "auto",
+    dtype: models.Dtype = "auto",
+    tools: models.Tools = "tools",
+    tool_images: models.ToolImages = "auto",
+    group: Annotated[int, typer.Option("--group", min=1, metavar="N", help="Trajectories of each question.")] = 1,
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0, help="0 takes the likeliest token.")] = 1.0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Nucleus sampling; 1 keeps all.")] = 1.0,
+    top_k: Annotated[int, typer.Option("--top-k", min=0, help="0 keeps all.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Of all sampling.")] = 0,
+    max_turns: Annotated[int, typer.Option("--max-turns", min=1, help="A call in the last is not executed.")] = 8,
+    max_malformed: Annotated[
+        int, typer.Option("--max-malformed", min=0, help="Malformed turns that are answered with a reminder.")
+    ] = 0,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, metavar="N", help="That a turn may have.")] = 2_048,
+    context: Annotated[
+        int, typer.Option("--context", min=1, metavar="N", help="Tokens of a trajectory, pictures included.")
+    ] = 16_384,
+    max_seconds: Annotated[float, typer.Option("--max-seconds", min=0.0, help="Of a trajectory.")] = 600.0,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.0, help="Seconds of one request.")] = 600.0,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, metavar="N", help="Trajectories under way at a time.")
+    ] = 16,
+    style: Annotated[
+        str, typer.Option("--style", metavar="reference|compact", help="The published figure, or the small one.")
+    ] = "reference",
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="small|published|WxH", help="Of the compact style.")
+    ] = None,
+    frame: Annotated[
+        str, typer.Option("--frame", metavar="MODE", help="When to take the file's redshift out, as for vet.")
+    ] = "careful",
+    images: Annotated[bool, typer.Option("--images/--no-images", help="Keep the pictures that were shown.")] = True,
+    root: Annotated[str | None, typer.Option("--root", metavar="DIR", help="Where a list's paths start.")] = None,
+    path_column: Annotated[
+        str | None, typer.Option("--path-column", metavar="NAME", help="The list's column of paths, if unusual.")
+    ] = None,
+    z_column: Annotated[
+        str | None, typer.Option("--z-column", metavar="NAME", help="The list's column of redshifts of your own.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--out", metavar="RUN", help="Run folder; by default runs/ and the time.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N inputs.")] = None,
+    probes: Annotated[
+        bool, typer.Option("--probes/--no-probes", help="Check first that pictures reach the model, and more.")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
+) -> None:
+    """Let a model answer questions in several turns, and keep every token.
+
+    A question file is JSON Lines or Parquet; paths in it are relative to it:
+
+    \b
+      {"id": "q1", "task": "cv", "spectrum": {"path": "a.fits", "row": 0}, "answer": "YES"}
+      {"id": "q2", "task": "cv", "spectrum": {"array_file": "train.npz", "row": 17}}
+
+    The N trajectories of a question share its first prompt, then each goes its own way. Every trajectory is on disk
+    before the next is reported: Ctrl-C finishes those under way, and the same command makes those that are missing.
+    Look at one with `specvet transcript RUN`.
+
+    \b
+    Exit codes:
+      0    trajectories were made, whatever the model answered
+      1    none could be made, or a probe failed
+      2    the command is wrong, or the policy cannot be opened
+      4    the disk is full, or the run folder cannot be written
+      130  interrupted; what was over is kept
+    """
+    mode, drawn, drawn_size = frame_mode(frame), figure_style(style), figure_size(size)
+    from specvet.agent import Budget
+    from specvet.policies.tokens import SamplingParams
+    from specvet.records import RunError, RunMismatchError
+    from specvet.tasks import TaskError
+    from specvet.vetting.inputs import InputError
+    from specvet.views import check_style
+
+    with failing(USAGE, ValueError):
+        check_style(drawn, drawn_size)
+    if not 0.0 < top_p <= 1.0:
+        raise CommandError(f"--top-p {top_p:g}: give a number above 0, and 1 to keep all", USAGE)
+    with failing(USAGE, TaskError, InputError):
+        asked = _Asked(inputs, task, root, path_column, z_column, limit)
+    folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
+    budget = Budget(max_turns, max_malformed, max_seconds, max_tokens, context)
+    params = SamplingParams(max_tokens, temperature, top_p, top_k, seed)
+    decider: Policy | ModelPolicy
+    if models.is_model(policy):
+        from specvet.policies.options import ModelOptions
+
+        decider = models.open_model(
+            policy,
+            ModelOptions(
+                model=model,
+                adapter=adapter,
+                revision=revision,
+                format=format,
+                tokenizer=tokenizer,
+                base_url=base_url,
+                device=device,
+                dtype=dtype,
+                branches=concurrency,
+                context=context,
+                tools=tools,
+                tool_images=tool_images,
+                timeout_s=timeout,
+            ),
+        )
+    else:
+        decider = models.open_measuring(policy)
+        with failing(USAGE, TaskError):
+            for one in asked.tasks:
+                decider.check(one)
+    config: dict[str, Any] = {
+        "inputs": inputs,
+        "root": root,
+        "path_column": path_column,
+        "z_column": z_column,
+        "limit": limit,
+        "model": model,
+        "adapter": adapter,
+        "revision": revision,
+        "base_url": base_url,
+        "tools": tools,
+        "device": device,
+        "dtype": dtype,
+        "concurrency": concurrency,
+        "images": images,
+    }
+    if policy == "torch" and model is None:
+        asked.notices.append("no --model: a tiny one with random weights answers, which means nothing")
+    for notice in asked.notices if not quiet else ():
+        say(notice)
+    with failing(CANNOT_WRITE, OSError, RunError), failing(USAGE, RunMismatchError, InputError):
+        summary, usage, counts, stops = _made(
+            asked, decider, folder, config, budget, params, group, concurrency, (mode, drawn, drawn_size), images,
+            probes, quiet,
+        )  # fmt: skip
+    code = _exit_code(summary, stops)
+    if json:
+        print_json(_json_summary(folder, summary, counts, stops, usage, decider.name, code))
+    elif not quiet:
+        from specvet.cli.rollout_summary import print_rollouts
+
+        print_rollouts(folder, summary, counts, stops, usage)
+    if summary.interrupted and not quiet:
+        from specvet.cli.vet import same_command
+
+        say(f"stopped; what was over is in {folder}. To go on: {same_command(folder, out)}")
+    raise typer.Exit(code)
+
+
+class _Asked:
+    """What is to be asked of what."""
+
+    def __init__(
+        self,
+        inputs: list[str],
+        task: list[str] | None,
+        root: str | None,
+        path_column: str | None,
+        z_column: str | None,
+        limit: int | None,
+    ) -> None:
+        from specvet.tasks import resolve_tasks
+        from specvet.vetting.inputs import InputError, expand_inputs
+        from specvet.vetting.questions import is_question_file, read_questions
+        from specvet.vetting.rollouts import wanted_of_items, wanted_of_questions
+
+        self.notices: list[str] = []
+        self.tasks: list[Task]
+        self.wanted: Iterable[Wanted]
+        self.total: int | None
+        """Questions, where it is known."""
+        files = [name for name in inputs if is_question_file(name)]
+        if files and len(inputs) > 1:
+            raise InputError(f"{files[0]}: is a question file; give it alone")
+        if files:
+            if root or path_column or z_column:
+                raise InputError("--root, --path-column and --z-column are for lists; a question file has none of them")
+            questions = read_questions(files[0])
+            given = {t.key: t for t in resolve_tasks(task)} if task else {}
+            if given:
+                questions = [q for q in questions if q.question.task in given]
+                if not questions:
+                    raise InputError(f"{files[0]}: holds no question about {', '.join(given)}")
+            questions = questions[:limit]
+            named = dict.fromkeys(q.question.task for q in questions)
+            self.tasks = [given.get(key) or _task_of_key(key, files[0]) for key in named]
+            self.wanted = wanted_of_questions(questions, {t.key: t for t in self.tasks})
+            self.total = len(questions)
+            return
+        if not task:
+            raise InputError("--task is missing: say what to ask, as in --task cv,wd (a question file says it itself)")
+        self.tasks = resolve_tasks(task)
+        items = expand_inputs(inputs, root=root, path_column=path_column, z_column=z_column)
+        if items.total == 0:
+            raise InputError(f"{', '.join(inputs)}: nothing to ask about, no files or rows in it")
+        self.notices = items.notices
+        self.wanted = wanted_of_items(islice(items, limit), self.tasks)
+        counted = items.total if limit is None else limit if items.total is None else min(limit, items.total)
+        self.total = None if counted is None else counted * len(self.tasks)
+
+
+def _task_of_key(key: str, file: str) -> Task:
+    from specvet.tasks import builtin_tasks
+    from specvet.vetting.inputs import InputError
+
+    task = builtin_tasks().get(key)
+    if task is None:
+        raise InputError(f"{file}: asks about the task {key!r}, which is not built in; give its YAML file with --task")
+    return task
+
+
+def _made(
+    asked: _Asked,
+    decider: Policy | ModelPolicy,
+    folder: str,
+    config: dict[str, Any],
+    budget: Budget,
+    params: SamplingParams,
+    group: int,
+    concurrency: int,
+    looks: tuple[str, str, Any],
+    images: bool,
+    probes: bool,
+    quiet: bool,
+) -> tuple[RolloutSummary, dict[str, float], dict[str, dict[str, int]], dict[str, int]]:
+    """Summary of this session; usage, answers and stop reasons of the whole run."""
+    from specvet.agent import Engine
+    from specvet.cli.rollout_progress import shown_rollouts
+    from specvet.policies.tokens import PolicyError
+    from specvet.records import RunFolder
+    from specvet.vetting.rollouts import Measuring, rollout_settings, usage_numbers
+    from specvet.vetting.rollouts import rollout as roll_out
+
+    mode, style, size = looks
+    with ExitStack() as stack:
+        settings = rollout_settings(asked.tasks, decider, group, params, mode, budget, style, size)  # type: ignore[arg-type]
+        run = stack.enter_context(RunFolder.open(folder, kind="rollout", config=config | settings))
+        engine: Engine | Measuring
+        probing: dict[str, float] = {}
+        if hasattr(decider, "act"):
+            engine = Measuring(cast("Policy", decider), budget, run.images.put if images else None)
+        else:
+            engine = models.opened_engine(
+                stack, decider, run, budget, params, style=style, images=images, concurrency=concurrency
+            )
+            if probes:
+                probing = models.probe_into(run, engine, quiet)
+        with (
+            failing(NOTHING_VETTED, PolicyError),
+            shown_rollouts(quiet) as progress,
+            stopped_by_signals(progress.stopping) as stop,
+        ):
+            summary = roll_out(
+                asked.wanted,
+                asked.tasks,
+                engine,
+                run,
+                group=group,
+                concurrency=concurrency,
+                frame_mode=mode,  # type: ignore[arg-type]
+                style=style,
+                size=size,
+                usage=lambda: usage_numbers(engine.policy.usage) | probing if isinstance(engine, Engine) else {},
+                progress=progress,
+                stop=stop,
+                total=None if asked.total is None else asked.total * group,
+            )
+    with RunFolder.read(folder) as kept:  # closed, so that its receipt is complete
+        receipt, counts = kept.receipt(), kept.count()
+    stops: dict[str, int] = {}
+    for of_task in receipt.stops.values():
+        for stopped, n in of_task.items():
+            stops[stopped] = stops.get(stopped, 0) + n
+    return summary, receipt.usage, counts, stops
+
+
+def _exit_code(summary: RolloutSummary, stops: dict[str, int]) -> int:
+    if summary.interrupted:
+        return INTERRUPTED
+    made = sum(n for stop, n in stops.items() if stop != "policy_error")
+    return DONE if made else NOTHING_VETTED
+
+
+def _json_summary(
+    folder: str,
+    summary: RolloutSummary,
+    counts: dict[str, dict[str, int]],
+    stops: dict[str, int],
+    usage: dict[str, float],
+    policy: str,
+    code: int,
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "run": folder,
+        "policy": policy,
+        "answers": {task: answers for task, answers in counts.items() if task != "*"},
+        "errors": sum(counts.get("*", {}).values()),
+        "stops": stops,
+        "usage": usage,
+        "prefill_ratio": prefill_ratio(usage),
+        "this_session": asdict(summary) | {"zero_call_share": zero_call_share(summary)},
+        "interrupted": summary.interrupted,
+        "exit_code": code,
+    }
+
+
+def prefill_ratio(usage: dict[str, float]) -> float | None:
+    """Prefilled tokens over those that had to be prefilled at the least, probes left out; None where nobody counts."""
+
+    def of_rollouts(name: str) -> float:
+        return usage.get(name, 0.0) - usage.get(f"probes.{name}", 0.0)
+
+    unique = of_rollouts("unique_tokens")
+    return round(of_rollouts("prefilled_tokens") / unique, 4) if unique > 0 else None
+
+
+def zero_call_share(summary: RolloutSummary) -> float | None:
+    """Share of the trajectories that never called the tool, of those whose policy was asked."""
+    return round(summary.without_calls / summary.asked, 4) if summary.asked else None

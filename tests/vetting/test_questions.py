@@ -1,0 +1,104 @@
+"""Question files: what they hold, what is wrong with them, in words that name the line and the field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specvet.records.schema import Question, SpectrumRef
+from specvet.vetting.inputs import InputError
+from specvet.vetting.questions import is_question_file, read_questions
+
+FIRST = {"id": "q1", "task": "cv", "spectrum": {"path": "spectra/a.fits", "row": 2}, "answer": "YES"}
+SECOND = {
+    "id": "q2",
+    "task": "wd",
+    "spectrum": {"array_file": "train.npz", "row": 17},
+    "prompt": "<image>\nIs it white?",
+    "split": "dev",
+    "object_id": "Gaia DR3 1",
+    "label_source": "Simbad",
+}
+
+
+def jsonl(path: Path, *lines: Any) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines), "utf-8")
+    return str(path)
+
+
+def test_questions_are_read_in_order_with_paths_relative_to_the_file(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "set" / "q.jsonl", FIRST, "", SECOND)
+    first, second = read_questions(path)
+    assert first.question == Question(**{**FIRST, "spectrum": SpectrumRef(path="spectra/a.fits", row=2)})
+    assert first.file == str(tmp_path / "set" / "spectra" / "a.fits")
+    assert second.file == str(tmp_path / "set" / "train.npz")
+    assert (second.question.prompt, second.question.object_id) == ("<image>\nIs it white?", "Gaia DR3 1")
+
+
+def test_a_parquet_file_holds_the_same_questions(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    asked = [Question.model_validate(fields) for fields in (FIRST, SECOND)]
+    path = tmp_path / "q.parquet"
+    pq.write_table(pa.Table.from_pylist([q.model_dump() for q in asked]), path)
+    assert is_question_file(str(path))
+    assert [a.question for a in read_questions(str(path))] == asked
+
+
+def test_what_is_a_question_file_is_told_by_its_content(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    assert is_question_file(jsonl(tmp_path / "q.jsonl", FIRST))
+    assert is_question_file(jsonl(tmp_path / "q.json", FIRST))
+    assert is_question_file(jsonl(tmp_path / "broken.jsonl", "{"))
+    assert not is_question_file(jsonl(tmp_path / "list.json", {"path": "a.fits"}))
+    assert not is_question_file(jsonl(tmp_path / "q.csv", FIRST))
+    assert not is_question_file(str(tmp_path / "gone.jsonl"))
+    assert not is_question_file(str(tmp_path))
+    pq.write_table(pa.Table.from_pylist([{"path": "a.fits"}]), tmp_path / "list.parquet")
+    assert not is_question_file(str(tmp_path / "list.parquet"))
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
+    assert not is_question_file(str(tmp_path / "damaged.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["{"], r"q\.jsonl line 1: is no JSON"),
+        ([FIRST, "[]"], "line 2: holds a list, not an object"),
+        ([{**FIRST, "task": None}], "line 1: task: is missing"),
+        ([{**FIRST, "tsak": "cv"}], "line 1: tsak: there is no such field; known are id, task, spectrum, prompt"),
+        ([{**FIRST, "answer": "MAYBE"}], "line 1: answer: Input should be 'YES' or 'NO'"),
+        ([{**FIRST, "id": 7}], "line 1: id: Input should be a valid string"),
+        ([{**FIRST, "spectrum": {}}], "spectrum: spectrum reference: give exactly one of path and array_file"),
+        ([{**FIRST, "spectrum": {"path": "a", "array_file": "b"}}], "give exactly one of path and array_file"),
+        ([FIRST, SECOND, FIRST], r"line 3: the id 'q1' stands at .*line 1 already"),
+        ([FIRST, {**FIRST, "id": "other"}], "line 2: asks for task cv of the same spectrum as .*line 1"),
+        ([""], "holds no question"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line_and_field(tmp_path: Path, lines: list[Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        read_questions(jsonl(tmp_path / "q.jsonl", *lines))
+
+
+def test_bytes_that_are_no_text_and_a_cut_parquet_file_are_told(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    (tmp_path / "q.jsonl").write_bytes(b'{"id": "\xff"}')
+    with pytest.raises(InputError, match=r"q\.jsonl: cannot be read"):
+        read_questions(str(tmp_path / "q.jsonl"))
+    path = tmp_path / "q.parquet"
+    pq.write_table(pa.Table.from_pylist([FIRST] * 5000), path, compression="none")
+    content = bytearray(path.read_bytes())
+    content[40:400] = b"\xff" * 360
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"q\.parquet"):
+        read_questions(str(path))
