@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from specvet.cli.console import console, say
 
@@ -19,10 +19,14 @@ LINE_EVERY_S = 30.0
 _STOPPING = "finishing the spectrum at hand; Ctrl-C again aborts"
 
 
-class Shown(Protocol):
+P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class Shown(Protocol[P_contra]):
     """Somebody who is told how far it has come."""
 
-    def __call__(self, progress: Progress) -> None: ...
+    def __call__(self, progress: P_contra) -> None: ...
 
     def stopping(self) -> None:
         """Called from a signal handler: say that the first Ctrl-C was heard."""
@@ -30,37 +34,50 @@ class Shown(Protocol):
 
 
 @contextmanager
-def shown_progress(total: int | None, quiet: bool) -> Iterator[Shown]:
-    """Whoever fits: a bar on a terminal, a line every 30 s into a log file, nothing when quiet."""
+def shown(
+    quiet: bool, barred: Callable[[], AbstractContextManager[Shown[P]]], line: Callable[[P], str], stopping: str
+) -> Iterator[Shown[P]]:
+    """Whoever fits: `barred` on a terminal, a `line` every 30 s into a log file, nothing when quiet."""
     if quiet:
         yield _Silent()
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        bar = _bar()
-        with bar:
-            yield _Bar(bar, total)
+        with barred() as made:
+            yield made
     else:
-        yield _Lines()
+        yield _Lines(line, stopping)
+
+
+def shown_progress(total: int | None, quiet: bool) -> AbstractContextManager[Shown[Progress]]:
+    """How far vetting has come."""
+
+    @contextmanager
+    def barred() -> Iterator[_Bar]:
+        with bars() as bar:
+            yield _Bar(bar, total)
+
+    return shown(quiet, barred, progress_line, _STOPPING)
 
 
 class _Silent:
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: object) -> None:
         pass
 
     def stopping(self) -> None:
         pass
 
 
-class _Lines:
-    def __init__(self) -> None:
+class _Lines(Generic[P]):
+    def __init__(self, line: Callable[[P], str], stopping: str) -> None:
+        self._line, self._stopping = line, stopping
         self._last = time.monotonic()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: P) -> None:
         if time.monotonic() - self._last >= LINE_EVERY_S:
             self._last = time.monotonic()
-            say(progress_line(progress))
+            say(self._line(progress))
 
     def stopping(self) -> None:
-        os.write(2, f"specvet: {_STOPPING}\n".encode())  # a handler must not enter a stream that is being written
+        os.write(2, f"specvet: {self._stopping}\n".encode())  # a handler must not enter a stream that is being written
 
 
 class _Bar:
@@ -111,9 +128,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 1440} d {minutes % 1440 // 60} h"
 
 
-def _bar() -> Any:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+def bars() -> Any:
+    """Bars of rich: a description, count, rate, time left, and a note."""
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.text import Text
+
+    class Count(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.completed:,.0f}" + ("" if task.total is None else f"/{task.total:,.0f}"), style="green")
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
@@ -129,7 +151,7 @@ def _bar() -> Any:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        Count(),
         Rate(),
         Left(),
         TextColumn("{task.fields[note]}", style="yellow", markup=False),

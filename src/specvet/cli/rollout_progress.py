@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
-from specvet.cli.console import console, say
-from specvet.cli.progress import LINE_EVERY_S, duration, rate_text
+from specvet.cli.progress import Shown, bars, duration, rate_text, shown
 
 if TYPE_CHECKING:
     from specvet.vetting.watch import RolloutProgress
@@ -20,48 +17,15 @@ _EVERY_S = 0.1
 """Between two changes of the bars."""
 
 
-class Shown(Protocol):
-    """Somebody who is told how far it has come."""
+def shown_rollouts(quiet: bool) -> AbstractContextManager[Shown[RolloutProgress]]:
+    """How far rollouts have come: a bar of trajectories and one of turns."""
 
-    def __call__(self, progress: RolloutProgress) -> None: ...
+    @contextmanager
+    def barred() -> Iterator[_Bars]:
+        with bars() as made:
+            yield _Bars(made)
 
-    def stopping(self) -> None:
-        """Called from a signal handler: say that the first Ctrl-C was heard."""
-        ...
-
-
-@contextmanager
-def shown_rollouts(quiet: bool) -> Iterator[Shown]:
-    """Whoever fits: bars on a terminal, a line every 30 s into a log file, nothing when quiet."""
-    if quiet:
-        yield _Silent()
-    elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        bars = _bars()
-        with bars:
-            yield _Bars(bars)
-    else:
-        yield _Lines()
-
-
-class _Silent:
-    def __call__(self, progress: RolloutProgress) -> None:
-        pass
-
-    def stopping(self) -> None:
-        pass
-
-
-class _Lines:
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def __call__(self, progress: RolloutProgress) -> None:
-        if time.monotonic() - self._last >= LINE_EVERY_S:
-            self._last = time.monotonic()
-            say(rollout_line(progress))
-
-    def stopping(self) -> None:
-        os.write(2, f"specvet: {_STOPPING}\n".encode())  # a handler must not enter a stream that is being written
+    return shown(quiet, barred, rollout_line, _STOPPING)
 
 
 class _Bars:
@@ -110,21 +74,3 @@ def rates_text(p: RolloutProgress) -> str:
 def stops_text(stops: dict[str, int]) -> str:
     """`118 answered, 2 max turns`, the commonest first."""
     return ", ".join(f"{n:,} {stop.replace('_', ' ')}" for stop, n in sorted(stops.items(), key=lambda s: -s[1]))
-
-
-def _bars() -> Any:
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-    from rich.text import Text
-
-    class Count(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.completed:,.0f}" + ("" if task.total is None else f"/{task.total:,.0f}"))
-
-    return Progress(
-        TextColumn("{task.description:12}"),
-        BarColumn(bar_width=24),
-        Count(),
-        TextColumn("{task.fields[note]}", style="cyan", markup=False),
-        console=console(stderr=True),
-        transient=True,
-    )
