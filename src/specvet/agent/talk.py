@@ -36,6 +36,9 @@ from specvet.records.schema import Answer, TurnTokens, Verdict
 NGRAM, LEAST = 4, 64
 """Tokens in a row that are compared, and of a turn in which it is worth while."""
 
+MAX_COUNT = 1 << 30
+"""Tokens that a server may say it counted; no model's context comes near."""
+
 
 class OverContextError(Exception):
     """What comes next does not fit into the context; nothing was appended. The message gives the counts."""
@@ -179,11 +182,11 @@ class TokenTalk:
         if len(said.ids) > utterance.limit:
             raise LedgerError(f"the backend sampled {len(said.ids)} tokens, {utterance.limit} were allowed")
         with _ledger_errors():
-            self.ledger.append_sampled(said.ids, said.logprobs, said.stop)
-            turn = self.policy.format.parse(said.ids, said.stop)
-        tokens = TurnTokens(
-            prompt=utterance.prompt, cached=utterance.cached, sampled=len(said.ids), repeated=repeated(said.ids)
-        )
+            # What the ledger made of the ids is what counts: a backend may give numpy's integers.
+            ids = self.ledger.append_sampled(said.ids, said.logprobs, said.stop).ids
+            turn = self.policy.format.parse(ids, said.stop)
+        cached = counted(utterance.cached, utterance.prompt)
+        tokens = TurnTokens(prompt=utterance.prompt, cached=cached, sampled=len(ids), repeated=repeated(ids))
         return Heard(action_of(turn), tokens)
 
     def show(self, message: Message) -> None:
@@ -256,7 +259,8 @@ class TextTalk:
         replies = await self.policy.reply(self.messages, self.tools, n, params)
         if len(replies.replies) != n:
             raise LedgerError(f"the server gave {len(replies.replies)} replies, {n} were asked for")
-        return [Utterance(r, replies.prompt_tokens, None, params.max_tokens) for r in replies.replies]
+        prompt = counted(replies.prompt_tokens)
+        return [Utterance(r, prompt, None, params.max_tokens) for r in replies.replies]
 
     def fork(self) -> TextTalk:
         branch = TextTalk(self.policy, self.ledger.fork(), self.messages[:], self.tools, self.context)
@@ -268,10 +272,9 @@ class TextTalk:
         assert isinstance(reply, Reply)
         self.messages.append(reply.message)
         self.ledger.append([WordsSegment(plain_text(reply.text), "assistant")])
-        self._used = (utterance.prompt or 0) + (reply.sampled_tokens or 0)
-        tokens = TurnTokens(
-            prompt=utterance.prompt, sampled=reply.sampled_tokens, repeated=repeated(reply.text.split())
-        )
+        sampled = counted(reply.sampled_tokens)
+        self._used = (utterance.prompt or 0) + (sampled or 0)
+        tokens = TurnTokens(prompt=utterance.prompt, sampled=sampled, repeated=repeated(reply.text.split()))
         return Heard(action_of(reply.turn), tokens)
 
     def show(self, message: Message) -> None:
@@ -319,6 +322,12 @@ def action_of(turn: ParsedTurn) -> Action:
             return Malformed(turn.detail, turn.text, turn.kind)
         case TruncatedTurn():
             return Truncated(turn.text, turn.open_thought)
+
+
+def counted(value: object, most: int | None = None) -> int | None:
+    """What a backend says that it counted, where it can be true; None else, as for one that does not count."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return cast(int, value) if whole and 0 <= cast(int, value) <= (MAX_COUNT if most is None else most) else None
 
 
 def repeated(tokens: Collection[Any]) -> float | None:

@@ -34,19 +34,34 @@ class Image:
 
     @classmethod
     def of(cls, png: bytes) -> Image:
-        """The picture of these PNG bytes; one with alpha or a palette is laid on white first, as every backend does.
+        """The picture of these PNG bytes; one with alpha or a palette is laid on white first, as every backend does,
+        and grey of 16 bits becomes grey of 8.
 
         What was transparent would otherwise be white for one backend and black for another. Raises ImageError.
         """
         if png[:8] != _PNG or png[12:16] != b"IHDR":
             raise ImageError("not a PNG (its signature is missing); models are shown PNG bytes only")
         try:
-            if png[25] not in _OPAQUE or b"tRNS" in png[33:2048]:
+            if png[25] not in _OPAQUE or b"tRNS" in png[33 : png.find(b"IDAT", 33)]:
                 png = _on_white(png)
+            elif png[24] == 16 and png[25] == 0:
+                png = _of_8_bits(png)
             width, height = struct.unpack(">II", png[16:24])
-        except (struct.error, IndexError, OSError, SyntaxError) as e:
+        except Exception as e:  # damaged files make Pillow raise all sorts of things
             raise ImageError(f"a damaged PNG: {e}") from e
         return cls(png, width, height, hashlib.sha256(png).hexdigest())
+
+
+def _of_8_bits(png: bytes) -> bytes:
+    """A grey picture of 16 bits with its upper eight; turned into RGB as it is, it would be white nearly everywhere."""
+    import numpy as np
+    from PIL import Image as Pillow
+
+    with Pillow.open(io.BytesIO(png)) as picture:
+        upper = (np.asarray(picture, dtype=np.uint32) >> 8).astype(np.uint8)
+    out = io.BytesIO()
+    Pillow.fromarray(upper).save(out, "PNG")
+    return out.getvalue()
 
 
 def _on_white(png: bytes) -> bytes:

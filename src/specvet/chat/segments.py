@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 TextRole = Literal["system", "user", "tool", "frame"]
 Stop = Literal["end", "length"]
 """Why a sampled segment ended: with an end token (its last id, unless a service leaves it out), or at a limit."""
+STOPS: tuple[Stop, ...] = get_args(Stop)
 
 MAX_LOGPROB = 1e-3
 """A log-prob may be this far above 0 by rounding."""
@@ -84,7 +85,8 @@ class ImageSegment:
 class SampledSegment:
     """What the model said in one turn: ids, and their log-probs unless it is a demonstration.
 
-    Raises LedgerError for what is no id, for counts that differ, and for log-probs that are not finite or above 0.
+    Raises LedgerError for what is no id or stop, for counts that differ, and for log-probs that are not finite or
+    above 0.
     """
 
     ids: tuple[int, ...]
@@ -94,6 +96,8 @@ class SampledSegment:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", _as_ids(self.ids))
+        if self.stop not in STOPS:
+            raise LedgerError(f"a turn that stopped for {self.stop!r}, where one of {', '.join(STOPS)} is expected")
         if self.logprobs is not None:
             object.__setattr__(self, "logprobs", _as_logprobs(self.logprobs, len(self.ids)))
 
