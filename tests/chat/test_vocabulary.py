@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conversation_lab import FORMATS
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from vocabulary_lab import REAL, real_ranks, real_vocabulary
@@ -283,6 +283,7 @@ FRAGMENTS += ["\u0338", "\u226e", "\u200b", "\ufdd0", "‹", "›", "\ud83d"]
 
 @pytest.mark.parametrize("format", FORMATS)
 @settings(max_examples=150, deadline=None)
+@example("<|<tool_response>|>")
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join))
 def test_no_text_yields_a_control_id_or_a_tool_response_once_it_is_harmless(format: str, text: str) -> None:
     vocabulary = tiny_vocabulary(format)

@@ -45,10 +45,10 @@ def harmless(text: str, extra: re.Pattern[str] | None = None, *, tags: bool = Tr
         text = _MARKS.sub("\ufffd", _SURROGATES.sub("\ufffd", text))
     if "<" not in text and extra is None:
         return text
+    if tags:  # first: what is left of a tag may stand inside `<|…|>`
+        text = _PROTOCOL.sub(_disarmed, text)
     text = _CONTROL.sub(_disarmed, text)
-    if extra is not None:
-        text = extra.sub(_disarmed, text)
-    return _PROTOCOL.sub(_disarmed, text) if tags else text
+    return text if extra is None else extra.sub(_disarmed, text)
 
 
 def _disarmed(found: re.Match[str]) -> str:

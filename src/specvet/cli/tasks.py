@@ -37,9 +37,9 @@ def tasks(
     with failing(USAGE, TaskError):
         chosen = [load_task(name)] if name else list(builtin_tasks().values())
         if name:
-            from specvet.policies import POLICIES, policy
+            from specvet.policies import MODELS, POLICIES, policy
 
-            for policy_name in POLICIES:
+            for policy_name in POLICIES.keys() - MODELS:  # a model takes any task
                 policy(policy_name).check(chosen[0])
     if json:
         for task in chosen:

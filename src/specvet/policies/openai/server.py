@@ -203,6 +203,8 @@ class Server:
                 timeout=httpx.Timeout(None, connect=self.patience.connect_s),
                 limits=httpx.Limits(max_connections=self.concurrent + 2, max_keepalive_connections=self.concurrent),
                 follow_redirects=False,
+                # Reading the list of authorities takes longer than a request; plain http, never redirected, needs none.
+                verify=self._url.scheme == "https",
                 auth=httpx.BasicAuth(*self._login) if self._login and not self._key else None,
             )
             self._gate = asyncio.Semaphore(self.concurrent)
