@@ -113,6 +113,20 @@ def test_the_first_turn_of_a_group_is_sampled_in_one_request_and_the_later_ones_
     assert len({r.turns[0].tokens.prompt for r in records}) == 1
 
 
+def test_the_prompt_that_branches_share_counts_as_cached_in_all_but_the_first_where_the_backend_tells() -> None:
+    for cached, shared in ((5, True), (None, False)):
+
+        def told(samples: Samples, cached: int | None = cached) -> Samples:
+            return replace(samples, cached_tokens=cached)
+
+        for only in (None, [1, 3]):
+            first, *others = rolled(Scripted(turns(look(), answer()), change=told), n=4, only=only)
+            assert [t.tokens.cached for t in first.turns] == [cached, cached]
+            for other in others:
+                prompt = other.turns[0].tokens.prompt if shared else None
+                assert [t.tokens.cached for t in other.turns] == [prompt, cached]
+
+
 def test_a_server_without_n_is_asked_once_for_each_branch() -> None:
     policy = Scripted(turns(answer()), capabilities=frozenset({"ids", "logprobs", "images"}))
     records = rolled(policy, n=4)
@@ -383,3 +397,16 @@ def test_log_probs_come_back_bit_for_bit() -> None:
 def test_words_that_no_turn_is_made_of_are_no_verdict() -> None:
     record = one(turns(said("I think the answer is YES, surely YES.\n</think>\n\nYES")))
     assert (record.stop, record.verdict.answer) == (StopReason.MALFORMED, Answer.FAILED)
+
+
+def test_a_turns_seconds_hold_what_its_sampling_took_the_shared_first_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("specvet.agent.episode.time.perf_counter", lambda: clock[0])
+
+    async def takes(asked: Asked) -> None:
+        clock[0] += (3.0, 5.0)[asked.turn]
+
+    records = rolled(Scripted(turns(look(), answer()), before=takes), n=2)
+    assert [r.turns[0].seconds >= 2 * 3.0 for r in records] == [True, True]  # one request, two sequences of 3 s
+    assert all(r.turns[1].seconds >= 5.0 for r in records)
+    assert all(sum(t.seconds for t in r.turns) <= r.seconds for r in records)

@@ -165,6 +165,7 @@ def test_a_backend_that_counts_nothing_is_believed() -> None:
         (with_sequence(logprobs=lambda s: np.full(len(s.ids), 3.0)), "above 0"),
         (with_sequence(ids=(), logprobs=np.zeros(0)), "without tokens"),
         (with_sequence(ids=lambda s: (-1, *s.ids[1:])), "the token id -1"),
+        (with_sequence(stop="eos"), "stopped for 'eos', where one of end, length is expected"),
         (lambda s: replace(s, sequences=()), "0 sequences, 1 were asked for"),
         (lambda s: replace(s, sequences=s.sequences * 2), "2 sequences, 1 were asked for"),
         (
@@ -180,6 +181,23 @@ def test_what_fits_no_ledger_is_typed_and_the_ledger_stays_true(change: Any, say
     assert len(record.turns) == 1
     assert [s.ids for s in ledger_of(record).sampled] == [tuple(look())]
     assert record.reward is None
+
+
+@pytest.mark.parametrize("given", [np.array, lambda ids: tuple(map(np.int64, ids)), list])
+def test_ids_may_be_whole_numbers_of_any_sort(given: Callable[[Any], Any]) -> None:
+    change = with_sequence(ids=lambda s: given(s.ids))
+    record = one(Scripted(turns(look(), answer()), change=change))
+    assert (record.stop, record.verdict.answer) == (StopReason.ANSWERED, Answer.YES)
+    assert [list(s.ids) for s in ledger_of(record).sampled] == [look(), answer()]
+    assert record.turns[0].tokens.sampled == len(look())
+
+
+@pytest.mark.parametrize("cached", [-1, 1.5, "many", True, 10**6, 2**70])
+def test_a_count_of_cached_tokens_that_cannot_be_is_left_out(cached: Any) -> None:
+    record = one(Scripted(turns(look(), answer()), change=lambda s: replace(s, cached_tokens=cached)))
+    assert record.stop is StopReason.ANSWERED
+    assert [t.tokens.cached for t in record.turns] == [None, None]
+    assert record.tokens.cached == 0
 
 
 def test_a_group_with_one_bad_sequence_loses_that_branch_only() -> None:

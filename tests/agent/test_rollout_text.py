@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rollout_lab import FORMAT, QUESTION, ledger_of, task, timeless, zoom
 
 from specvet.agent import Budget, rollout_group
+from specvet.agent.talk import MAX_COUNT
 from specvet.chat import AnswerTurn, CallTurn, MalformedTurn, Message, ParsedTurn, TruncatedTurn, WordsSegment
 from specvet.chat.datum import sft_datum
 from specvet.chat.ledger import LedgerError
 from specvet.policies import Capability
 from specvet.policies.text import Replies, Reply
 from specvet.policies.tokens import PolicyError, SamplingParams, Usage
+from specvet.records import Decision, RunFolder
 from specvet.records.schema import Answer, StopReason, TrajectoryRecord
 from specvet.tools import TOOL_NAME
 
@@ -137,6 +140,43 @@ def test_a_server_that_counts_nothing_is_limited_by_turns_alone() -> None:
     assert (record.stop, len(record.turns)) == (StopReason.MAX_TURNS, 4)
     assert {p.max_tokens for _, _, p in policy.requests} == {30}
     assert record.turns[0].tokens.prompt is None
+
+
+@dataclass
+class Liar(Talker):
+    """Says that it counted whatever it likes."""
+
+    said_prompt: Any = 1_000
+    said_sampled: Any = 50
+
+    async def reply(self, *asked: Any) -> Replies:
+        replies = (await super().reply(*asked)).replies
+        return Replies(tuple(replace(r, sampled_tokens=self.said_sampled) for r in replies), self.said_prompt)
+
+
+@pytest.mark.parametrize("lie", [-1, -(2**40), 2**31, 2**40, 2**70, 1.5, "7", True])
+@pytest.mark.parametrize("where", ["said_prompt", "said_sampled"])
+def test_counts_that_cannot_be_are_left_out_and_the_trajectory_can_be_kept(
+    tmp_path: Path, lie: Any, where: str
+) -> None:
+    (record,) = rolled(Liar(script(LOOK, YES), **{where: lie}), budget=Budget(context=2**62))
+    assert record.stop is StopReason.ANSWERED
+    told = [(t.tokens.prompt, t.tokens.sampled) for t in record.turns]
+    assert told == [(None, 50) if where == "said_prompt" else (1_000, None)] * 2
+    with RunFolder.open(tmp_path / "run", kind="rollout") as run:  # closing moves it into a shard
+        run.record(Decision(file="x", row=0, task="t", id="q", verdict=record.verdict, trajectory=record))
+    with RunFolder.read(tmp_path / "run") as run:
+        assert run.trajectory("x", 0, "t") == record
+
+
+def test_the_largest_counts_that_are_believed_can_be_kept(tmp_path: Path) -> None:
+    most = MAX_COUNT
+    (record,) = rolled(Liar(script(LOOK), said_prompt=most, said_sampled=most), budget=Budget(4, context=2**62))
+    assert record.tokens.sampled == 4 * most
+    with RunFolder.open(tmp_path / "run", kind="rollout") as run:
+        run.record(Decision(file="x", row=0, task="t", id="q", verdict=record.verdict, trajectory=record))
+    with RunFolder.read(tmp_path / "run") as run:
+        assert run.trajectory("x", 0, "t") == record
 
 
 def test_words_that_utf8_cannot_hold_are_kept_as_far_as_they_can_be() -> None:

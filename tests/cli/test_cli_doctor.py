@@ -14,6 +14,7 @@ from specvet.cli.main import main
 
 sys.path.append(str(Path(__file__).parents[1] / "policies"))
 
+from openai_lab import ANSWER, LoopbackServer, Said, completion, error
 from probe_lab import Meddling, SeeingText, blank
 
 from specvet.policies.options import ModelOptions
@@ -44,7 +45,9 @@ def test_without_a_policy_it_says_what_is_installed(capsys: pytest.CaptureFixtur
     assert isinstance(found["fast_figure"], bool)
     assert "probes" not in found
     assert main(["doctor"]) == 0
-    assert "specvet doctor --policy torch" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "specvet doctor --policy torch" in said
+    assert f"torch {found['versions']['torch']}, transformers {found['versions']['transformers']}" in said
 
 
 def test_torch_without_a_model_probes_a_tiny_random_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +71,7 @@ def test_people_get_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--policy", "torch", "--device", "cpu", "--fast"]) == 0
     out = capsys.readouterr().out
     assert "swap_image" in out
-    assert "none failed (7 requests" in out
+    assert "none failed (9 requests" in out
 
 
 def test_a_blind_model_ends_with_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,9 +82,14 @@ def test_a_blind_model_ends_with_1(capsys: pytest.CaptureFixture[str], monkeypat
     assert main(["doctor", "--policy", "torch", "--device", "cpu", "--fast", "--json"]) == 1
     found = told(capsys)
     assert found["ok"] is False
-    assert [p["name"] for p in found["probes"] if p["ok"] is False] == ["swap_image", "later_image"]
+    assert [p["name"] for p in found["probes"] if p["ok"] is False] == [
+        "swap_image",
+        "later_image",
+        "recomputed_logprobs",
+        "prefix",
+    ]
     assert main(["doctor", "--policy", "torch", "--device", "cpu", "--fast"]) == 1
-    assert "2 failed" in capsys.readouterr().out
+    assert "4 failed" in capsys.readouterr().out
 
 
 def test_a_text_policy_says_what_cannot_be_probed(
@@ -103,6 +111,8 @@ def test_a_text_policy_says_what_cannot_be_probed(
         (["--policy", "openai"], "--base-url http://localhost:8000/v1"),
         (["--policy", "openai", "--base-url", "http://127.0.0.1:1/v1", "--live"], "trio or tinker"),
         (["--policy", "torch", "--model", "no/such/folder"], "no/such/folder"),
+        (["--model", "m"], "--model needs --policy"),
+        (["--policy", "torch", "--format", "qwen4"], "there is no chat format 'qwen4'; known are qwen2_5_vl, qwen3_vl"),
         (["--policy", "torch", "--branches", "0"], "--branches"),
         (["--policy"], "--policy"),
     ],
@@ -119,14 +129,41 @@ def test_what_cannot_be_asked_ends_with_2_and_says_why(
 
 
 def test_a_server_that_is_not_there_ends_with_1_and_says_so(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from specvet.policies import openai
-    from specvet.policies.openai.patience import Patience
+    for model in (["--model", "m"], []):
+        assert main(["doctor", "--policy", "openai", *model, "--base-url", "http://127.0.0.1:1/v1"]) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "is the server running" in said.err
+        assert "tried" not in said.err
 
-    monkeypatch.setattr(openai, "Patience", lambda **given: Patience(attempts=1))
-    assert main(["doctor", "--policy", "openai", "--model", "m", "--base-url", "http://127.0.0.1:1/v1"]) == 1
-    assert "is the server running" in capsys.readouterr().err
+
+@pytest.mark.parametrize("model", [["--model", "m"], []])
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        (error(502, "upstream"), "failed with status 502. The server says: upstream"),
+        (error(503, "Loading model"), "The server says: Loading model"),
+        (Said(b"<html><title>504</title></html>", 504, kind="text/html"), "the proxy answers, the model server behind"),
+        (Said(b"who's there"), "no whole JSON"),
+    ],
+)
+def test_a_server_in_trouble_ends_with_1_one_sentence_and_no_second_try(
+    trouble: Said, words: str, model: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with LoopbackServer(trouble, models=trouble) as server:
+        assert main(["doctor", "--policy", "openai", *model, "--base-url", server.url]) == 1
+        assert len(server.posts) == len(model) / 2
+    said = capsys.readouterr()
+    assert (said.out, words in said.err) == ("", True), said
+
+
+def test_a_server_that_works_without_a_list_of_models_is_probed(capsys: pytest.CaptureFixture[str]) -> None:
+    with LoopbackServer(completion(ANSWER), models=error(404, "no list")) as server:
+        main(["doctor", "--policy", "openai", "--model", "m", "--fast", "--json", "--base-url", server.url])
+        assert len(server.posts) == 7
+    assert told(capsys)["requests"] == 6
 
 
 @pytest.mark.parametrize(("service", "command"), [("trio", "trio login"), ("tinker", "tinker")])
@@ -144,7 +181,9 @@ def test_live_without_a_login_says_how_to_log_in(
     assert command in account["detail"]
     assert "probes" not in found
     assert main(["doctor", "--live", "--policy", service, "--timeout", "20"]) == 1
-    assert command in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert command in said
+    assert f"{service}: {service}:" not in said
 
 
 def test_the_options_reach_the_policy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

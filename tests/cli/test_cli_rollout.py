@@ -14,11 +14,15 @@ from cli_lab import SCRIPT, Specvet, write_star
 
 from specvet.cli.main import main
 from specvet.records import RunFolder
+from specvet.spectra import read
+from specvet.views import full_view
 
 torch = pytest.importorskip("torch")
 
 TINY = ["--policy", "torch", "--style", "compact", "--max-tokens", "24", "--max-turns", "2", "--dtype", "float32"]
 """The tiny random model: it says nothing of sense, in few tokens."""
+
+TINY_REFERENCE = ["--policy", "torch", "--max-tokens", "8", "--dtype", "float32"]
 
 
 @pytest.fixture(autouse=True)
@@ -75,8 +79,12 @@ def test_a_tiny_model_rolls_out_a_question_file_and_the_same_command_makes_nothi
     probed = {p["name"]: p["ok"] for p in receipt.probes}
     assert probed["swap_image"] is True
     assert probed["later_image"] is True
-    code, told = here(capsys, *command, str(tmp_path / "run"), "--no-probes")
+    assert receipt.tokens_out == told["sums"]["tokens.sampled"] == told["this_session"]["tokens"]["sampled"]
+    assert receipt.settings["title"] == "plain"
+    code, told = here(capsys, *command, str(tmp_path / "run"))
     assert (code, told["this_session"]["recorded"], told["this_session"]["skipped"]) == (0, 0, 4)
+    assert told["sums"]["trajectories"] == 4
+    assert told["usage"]["requests"] == used["requests"]  # nothing was missing, so nothing was probed
     code, told = here(capsys, *command, str(tmp_path / "other"), "--no-probes", "--concurrency", "1")
     assert (code, told["this_session"]["recorded"]) == (0, 4)
     with RunFolder.read(tmp_path / "other") as run:
@@ -98,12 +106,15 @@ def test_what_is_typed_wrong_is_told_with_what_to_do(
     asked = questions(tmp_path, stars)
     for arguments, says in (
         ([stars[0], *TINY], "--task is missing: say what to ask"),
+        ([str(tmp_path / "gone.jsonl"), *TINY], "gone.jsonl: no such file"),
+        ([str(tmp_path / "gone.parquet"), *TINY], "gone.parquet: no such file"),
         ([asked, stars[0], *TINY], "is a question file; give it alone"),
         ([asked, *TINY, "--root", str(tmp_path)], "a question file has none of them"),
         ([asked, *TINY, "--task", "wd"], "holds no question about wd"),
         ([stars[0], "--task", "cv", "--policy", "torhc"], "did you mean 'torch'?"),
         ([stars[0], "--task", "cv", "--policy", "openai"], "needs a server: --base-url"),
         ([stars[0], "--task", "cv", *TINY, "--model", str(tmp_path / "gone")], "gone"),
+        ([stars[0], "--task", "cv", *TINY, "--temperature", "inf"], "--temperature inf: give a finite number"),
         ([stars[0], "--task", "cv", *TINY, "--top-p", "0"], "--top-p 0: give a number above 0"),
         ([stars[0], "--task", "cv", "--style", "reference", "--size", "small"], "only compact-1 has a size"),
         ([questions(tmp_path, stars, task="mine"), *TINY], "asks about the task 'mine', which is not built in"),
@@ -133,6 +144,55 @@ def test_line_indices_can_be_rolled_out_and_needs_no_model(specvet: Specvet, tmp
     header, *rows = sheet.stdout.splitlines()
     assert header.endswith(",policy,sample,reward")
     assert [row.rsplit(",", 2)[1:] for row in rows] == [["0", ""], ["1", ""], ["0", ""], ["1", ""], ["0", ""]]
+
+
+def test_what_could_not_be_read_is_named_and_tried_again_on_request(
+    tmp_path: Path, stars: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = tmp_path / "late.txt"
+    command = ["rollout", stars[0], str(late), "--task", "cv", "--policy", "line-indices", "--no-images", "--out"]
+    command.append(str(tmp_path / "run"))
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "1 could not be read (ERROR); --retry-errors tries them again:" in said
+    assert f"{late}: no such file" in said
+    write_star(late, 5.0)
+    assert main(command) == 0
+    assert "1 could not be read" in capsys.readouterr().out
+    assert main([*command, "--retry-errors"]) == 0
+    said = capsys.readouterr().out
+    assert "could not be read" not in said
+    assert "2 answered" in said
+
+
+def test_a_model_is_shown_no_file_name_unless_asked_for(
+    tmp_path: Path, stars: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = {}
+    for title, more in (("plain", []), ("file", ["--title", "file"])):
+        for command in ("rollout", "vet"):
+            out = str(tmp_path / f"{command}-{title}")
+            wanted = [
+                stars[0],
+                "--task",
+                "cv",
+                *TINY_REFERENCE,
+                *(["--max-turns", "1"] if command == "rollout" else []),
+            ]
+            code, _ = here(capsys, command, *wanted, *more, "--no-probes", "--json", "--out", out)
+            assert code in (0, 1)
+            with RunFolder.read(out) as run:
+                assert run.receipt().settings["title"] == title
+                (decision,) = run.decisions(with_trajectories=True)
+            assert decision.trajectory is not None
+            assert decision.trajectory.opening is not None
+            shown[command, title] = decision.trajectory.opening.view_hash
+    (spectrum,) = read(stars[0])
+    for title, words in (("plain", "Spectrum"), ("file", "Spectrum: star0.txt")):
+        expected = full_view(spectrum, title=words).content_hash
+        assert {shown[command, title] for command in ("rollout", "vet")} == {expected}
+    assert main(["rollout", stars[0], "--task", "cv", *TINY, "--title", "name"]) == 2
+    assert "--title name: choose plain or file" in capsys.readouterr().err
 
 
 def test_nothing_that_can_be_read_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,8 +255,12 @@ def test_vet_takes_a_model_too_and_says_what_it_was(
     assert told["this_session"]["decided"] == 1
     with RunFolder.read(out) as run:
         (decision,) = run.decisions(with_trajectories=True)
-        settings = run.receipt().settings
+        receipt = run.receipt()
+        settings = receipt.settings
     assert decision.trajectory is not None
+    assert decision.trajectory.tokens is not None
+    assert receipt.tokens_out == receipt.usage["sampled_tokens"] == decision.trajectory.tokens.sampled > 0
+    assert receipt.tokens_in == receipt.usage["prompt_tokens"] == decision.trajectory.tokens.prompt
     assert decision.trajectory.ledger is not None
     assert decision.trajectory.opening is not None
     assert decision.trajectory.opening.image is not None

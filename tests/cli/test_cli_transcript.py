@@ -108,7 +108,12 @@ def test_where_several_fit_they_are_listed_and_none_is_taken(specvet: Specvet, r
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nobody"], "no trajectory called 'nobody'"),
+        (["nobody"], "no trajectory called 'nobody'; specvet"),
+        (["b.tx"], "no trajectory called 'b.tx'; did you mean 'b.txt'"),
+        (["b", "--sample", "5"], "no sample 5: it has samples 0 and 1;"),
+        (["a", "--sample", "1"], "no sample 1: it has sample 0 only;"),
+        (["a", "--answer", "NO"], "no such trajectory of 'a';"),
+        (["--n", "1", "--sample", "1"], "--n names one trajectory already; leave --sample away"),
         (["--n", "99"], "--list names them all"),
         (["a", "--turn", "7"], "Of the turns 0 to 2"),
         (["a", "--turn", "x"], "give turns such as"),

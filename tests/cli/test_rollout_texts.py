@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from specvet.cli.rollout import prefill_ratio, zero_call_share
 from specvet.cli.rollout_progress import rollout_line, shown_rollouts, stops_text
-from specvet.cli.rollout_summary import print_rollouts
+from specvet.cli.rollout_summary import Kept, prefill_ratio, print_rollouts, zero_call_share
 from specvet.vetting.watch import RolloutProgress, RolloutSummary
 
 PROGRESS = RolloutProgress(
@@ -50,7 +49,26 @@ USAGE = {
     "cost": 1.5,
     "probes.prefilled_tokens": 1_000.0,
     "probes.unique_tokens": 500.0,
+    "probes.sampled_tokens": 100.0,
 }
+
+KEPT = Kept(
+    counts={"cv": {"YES": 5, "FAILED": 1}, "*": {"ERROR": 2}},
+    stops={"answered": 5},
+    sums={
+        "trajectories": 6,
+        "turns": 18,
+        "calls.made": 12,
+        "calls.succeeded": 9,
+        "calls.repeated": 2,
+        "tokens.sampled": 1_900,
+        "tokens.images": 950,
+        "malformed.no_answer": 1,
+        "malformed.bad_call": 3,
+    },
+    usage=USAGE,
+    unreadable=(("b.fits", "no such file"),),
+)
 
 
 def test_a_line_tells_what_is_done_under_way_and_left() -> None:
@@ -58,6 +76,8 @@ def test_a_line_tells_what_is_done_under_way_and_left() -> None:
         "120 of 512 trajectories done, 64 under way, 840 turns, 1,520 tokens a second, 610 calls, "
         "118 answered, 2 max turns, 1 unreadable, about 3 min left"
     )
+
+    assert rollout_line(PROGRESS, at_least=True).startswith("120 of at least 512 trajectories done, ")
 
 
 def test_nobody_is_told_when_quiet_and_a_log_gets_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,18 +98,23 @@ def test_the_prefill_ratio_leaves_probes_out_and_is_unknown_where_nobody_counts(
 
 
 def test_the_table_tells_answers_ends_calls_tokens_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    print_rollouts("runs/x", SUMMARY, {"cv": {"YES": 5, "FAILED": 1}, "*": {"ERROR": 2}}, {"answered": 5}, USAGE)
+    print_rollouts("runs/x", SUMMARY, KEPT)
     said = capsys.readouterr().out
     for words in (
         "Ended: 5 answered.",
-        "2 could not be read (ERROR).",
+        "2 could not be read (ERROR); --retry-errors tries them again:",
+        "  b.fits: no such file",
+        "  … and 1 more",
         "This session: 4 trajectories in 3 s, 2 were there from before.",
         "14 turns; 10 calls, 8 answered with a view, 1 repeated, 1 of unknown tools; 25% of trajectories made none.",
         "Malformed turns: 2 bad call.",
         "1,500 tokens sampled (500 a second), 900 of pictures, 9,000 in all ledgers; 1 turns looped.",
         "Mean reward 0.700 of 4.",
-        "50,000 tokens in prompts, 11,000 prefilled (1.000 of the least possible), 1,600 sampled, 20 requests, "
-        "1.50 US dollars.",
+        "50,000 tokens in prompts, 10,000 prefilled (1.000 of the least possible), 1,500 sampled, 20 requests "
+        "+ 100 tokens in probes, 1.50 US dollars.",
+        "The whole run: 6 trajectories, 18 turns; 12 calls, 9 answered with a view, 2 repeated; "
+        "1,900 tokens sampled, 950 of pictures.",
+        "Malformed turns of the whole run: 3 bad call, 1 no answer.",
         "specvet transcript runs/x",
     ):
         assert words in said

@@ -196,12 +196,16 @@ def test_the_key_comes_from_the_environment_and_ours_comes_first() -> None:
 
 def test_an_openai_key_does_not_travel_over_plain_http() -> None:
     from specvet.policies.openai import open_policy
+    from specvet.policies.openai.errors import explained
     from specvet.policies.options import ModelOptions
 
     def said(url: str, **environment: str) -> str:
         return open_policy(ModelOptions(base_url=url, model="m"), environment=environment).server.key_said
 
-    assert "not sent over plain http" in said("http://example.org/v1", OPENAI_API_KEY=KEY)
+    unsent = said("http://example.org/v1", OPENAI_API_KEY=KEY)
+    assert "not sent over plain http" in unsent
+    refusal = explained(401, b"", address="http://example.org/v1", model="m", key=unsent)
+    assert "asks for a key; OPENAI_API_KEY is not sent over plain http; use SPECVET_API_KEY." in str(refusal)
     assert said("https://example.org/v1", OPENAI_API_KEY=KEY) == "the key in OPENAI_API_KEY"
     assert said("http://example.org/v1", SPECVET_API_KEY=KEY) == "the key in SPECVET_API_KEY"
     assert said("http://[::1]:8000/v1", OPENAI_API_KEY=KEY) == "the key in OPENAI_API_KEY"

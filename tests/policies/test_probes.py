@@ -24,9 +24,10 @@ torch = pytest.importorskip("torch")
 
 from specvet.policies.torch import open_policy  # noqa: E402
 
-FAST = ["token_count", "determinism", "swap_image", "later_image"]
+ASKED = ["token_count", "determinism", "swap_image", "later_image"]
+FAST = [*ASKED, "recomputed_logprobs", "prefix"]
 ALL = [
-    *FAST,
+    *ASKED,
     "exact_ids",
     "alpha",
     "localisation",
@@ -65,6 +66,15 @@ def failed(policy: Any, **how: Any) -> set[str]:
 # --- what sees
 
 
+@pytest.mark.parametrize("format", ["qwen2_5_vl", "qwen3_vl", "qwen3_vl_thinking", "qwen3_5"])
+def test_the_tiny_models_of_all_families_pass_at_the_start_of_a_run(format: str) -> None:
+    policy = tiny(format, dtype="float32")
+    found = run(fast_probes(policy))
+    run(policy.aclose())
+    assert [p.name for p in found] == FAST
+    assert all(p.ok for p in found), found
+
+
 @pytest.mark.parametrize("format", ["qwen2_5_vl", "qwen3_vl", "qwen3_5"])
 def test_the_tiny_models_of_all_families_pass_every_probe_that_can_be_asked(format: str) -> None:
     policy = tiny(format)
@@ -76,12 +86,16 @@ def test_the_tiny_models_of_all_families_pass_every_probe_that_can_be_asked(form
     assert report.requests <= 26
 
 
-def test_fast_probes_are_seven_requests_and_say_the_same(torch_policy: Any) -> None:
+def test_fast_probes_are_nine_requests_of_torch_and_say_the_same(torch_policy: Any) -> None:
     before = torch_policy.usage.requests
     found = run(fast_probes(torch_policy))
     assert [p.name for p in found] == FAST
     assert all(p.ok for p in found)
-    assert torch_policy.usage.requests - before == 7
+    assert torch_policy.usage.requests - before == 9
+    told = {p.name: p.detail for p in found}
+    assert "with 0 pictures, " in told["token_count"]
+    assert "with 1 picture, " in told["token_count"]
+    assert "must give the same ids" in told["determinism"]
 
 
 def test_a_policy_that_gives_words_only_passes_by_its_words() -> None:
@@ -232,8 +246,8 @@ def test_a_server_that_does_not_count_is_skipped_and_not_failed() -> None:
 # --- adapters
 
 
-@pytest.mark.parametrize(("scale", "ok"), [(0.1, True), (0.0, False)])
-def test_an_adapter_that_changes_nothing_is_found(tmp_path: Path, scale: float, ok: bool) -> None:
+@pytest.mark.parametrize(("scale", "ok"), [(0.1, True), (0.0, None)])
+def test_an_adapter_changes_log_probs_unless_it_is_fresh(tmp_path: Path, scale: float, ok: bool | None) -> None:
     peft = pytest.importorskip("peft")
     from specvet.policies.torch.tiny import save_tiny, tiny_model
 
@@ -246,12 +260,19 @@ def test_an_adapter_that_changes_nothing_is_found(tmp_path: Path, scale: float, 
     lora.save_pretrained(tmp_path / "adapter")
     model = str(tmp_path / "model")
     plain, adapted = tiny(model=model), tiny(model=model, adapter=str(tmp_path / "adapter"))
+    grads = {name: p.requires_grad for name, p in adapted.model.module.named_parameters()}
     base = run(base_answer(plain))
-    report = run(probe(adapted, base=base))
+    reports = [run(probe(adapted, base=base)), run(probe(adapted, fast=True))]
+    lost = run(probe(plain, base=base))
+    assert run(probe(adapted))["prefix"].ok  # the adapter is back
+    assert grads == {name: p.requires_grad for name, p in adapted.model.module.named_parameters()}
     for policy in (plain, adapted):
         run(policy.aclose())
-    assert report["adapter"].ok is ok
-    assert {p.name for p in report.failed} == (set() if ok else {"adapter"})
+    for report in reports:
+        assert report["adapter"].ok is ok
+        assert report.ok
+        assert "freshly initialised (B = 0)" in report["adapter"].skipped or ok
+    assert {p.name for p in lost.failed} == {"adapter"}  # one that was not loaded
 
 
 # --- trouble
@@ -280,7 +301,7 @@ def test_a_fatal_error_is_raised_and_another_fails_its_probe(torch_policy: Any) 
     with pytest.raises(PolicyError, match="log in"):
         run(probe(Failing(torch_policy, PolicyError("log in", fatal=True)), fast=True))
     report = run(probe(Failing(torch_policy, RuntimeError("no such kernel"), after=6), fast=True))
-    assert {p.name for p in report.failed} == {"later_image"}
+    assert {p.name for p in report.failed} == {"later_image", "recomputed_logprobs", "prefix"}
     assert "no such kernel" in report["later_image"].detail
 
 
@@ -340,6 +361,7 @@ def test_sides_are_read_from_words(text: str, side: Any, named: str | None) -> N
 def test_a_report_is_json_and_only_what_was_skipped_says_so(torch_policy: Any) -> None:
     told = json.loads(json.dumps(run(probe(torch_policy)).as_dict(), allow_nan=False))
     assert told["ok"] is True
+    assert "with 0 pictures and a turn spelt by letters" in told["probes"][0]["detail"]
     for found in told["probes"]:
         assert {"name", "ok", "value", "bound"} <= set(found)
         assert ("skipped" in found) == (found["ok"] is None)

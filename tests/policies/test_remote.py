@@ -319,6 +319,11 @@ def test_the_format_is_else_known_by_the_configuration_beside_the_tokenizer(tmp_
     assert format_of(trio.SERVICE, replace(options, format="qwen3_vl_thinking"), "me/mine").name == "qwen3_vl_thinking"
 
 
+def test_a_format_that_nobody_knows_is_refused_before_a_tokenizer_is_missed() -> None:
+    with pytest.raises(PolicyError, match="there is no chat format 'qwen4'; known are qwen2_5_vl"):
+        format_of(trio.SERVICE, ModelOptions(format="qwen4"), "me/mine")
+
+
 def test_a_tokenizer_of_another_family_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(PolicyError, match="not a tokenizer") as caught:

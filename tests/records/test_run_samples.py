@@ -214,6 +214,40 @@ def test_usage_and_probes_are_told_for_each_session_and_summed_or_the_last(tmp_p
     assert [s.tokens_in for s in receipt.sessions] == [300, 40]
 
 
+def test_what_a_model_has_used_is_on_disk_with_the_trajectory_and_no_kill_loses_it(tmp_path: Path) -> None:
+    with RunFolder.open(tmp_path / "run", kind="rollout") as run:
+        for n in range(3):
+            run.note_session(usage={"prompt_tokens": 100 * (n + 1), "sampled_tokens": 7 * (n + 1)})
+            run.record(sampled("a.fits", n))
+            with RunFolder.read(tmp_path / "run") as now:  # what a process killed here leaves
+                receipt = now.receipt()
+            assert (receipt.tokens_in, receipt.tokens_out) == (100 * (n + 1), 7 * (n + 1))
+            assert receipt.sessions[0].decided == receipt.decisions == n + 1
+            assert receipt.ended is None
+            sums = receipt.sums[sampled("a.fits", 0).task]
+            assert (sums["trajectories"], sums["calls.made"], sums["tokens.images"]) == (n + 1, n + 1, 160 * (n + 1))
+    with RunFolder.open(tmp_path / "run", kind="rollout") as run:
+        run.record(sampled("a.fits", 3))
+        run.record_many([sampled("a.fits", 3), decision("b.fits")])  # one that is there, and one without a model
+    with RunFolder.read(tmp_path / "run") as run:
+        receipt = run.receipt()
+        records = [t for d in run.decisions(with_trajectories=True) if (t := d.trajectory) is not None and t.tokens]
+    (sums,) = receipt.sums.values()
+    assert sums["trajectories"] == len(records) == 4
+    assert sums["turns"] == sum(len(t.turns) for t in records)
+    assert sums["tokens.sampled"] == sum(t.tokens.sampled for t in records if t.tokens)
+
+
+def test_what_probes_used_stands_apart(tmp_path: Path) -> None:
+    used = {"prompt_tokens": 100, "sampled_tokens": 7, "probes.prompt_tokens": 90, "probes.sampled_tokens": 6}
+    with RunFolder.open(tmp_path / "run", kind="rollout") as run:
+        run.note_session(usage=used)
+    with RunFolder.read(tmp_path / "run") as run:
+        receipt = run.receipt()
+    assert (receipt.tokens_in, receipt.tokens_out) == (10, 1)
+    assert receipt.usage == used
+
+
 def test_malformed_turns_are_counted_by_kind() -> None:
     made = trajectory("a.fits")
     bad = [
@@ -224,6 +258,7 @@ def test_malformed_turns_are_counted_by_kind() -> None:
     ]
     record = made.model_copy(update={"turns": tuple(bad), "stop": StopReason.MALFORMED})
     assert record.malformed == {"bad_call": 2, "malformed": 1}
+    assert (record.sums["malformed.bad_call"], record.sums["turns"]) == (2, 3)
     assert made.malformed == {}
 
 

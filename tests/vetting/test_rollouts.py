@@ -185,6 +185,34 @@ def test_spectra_and_tasks_make_questions_of_their_own_and_repeated_entries_are_
     assert one.trajectory.reward is None  # nobody knows the answer
 
 
+def test_a_row_that_no_file_can_have_is_an_error_row_and_the_others_are_rolled_out(tmp_path: Path) -> None:
+    lab.write_questions(tmp_path / "data", 4)
+    file = str(tmp_path / "data" / "rows.npz")
+    rows = (-1, 2, 2**62, 2**63, 2**70, 1)
+    items = [Item(file, row=row, id=f"row {row}") for row in rows]
+    for session in range(2):
+        summary = lab.roll(tmp_path / "run", wanted_of_items(items, [lab.TASKS["cv"]]), Scripted(turns(answer())))
+        assert (summary.recorded, summary.errors) == ((lab.GROUP, 5) if session == 0 else (0, 0))
+    with RunFolder.read(tmp_path / "run") as run:
+        made = {d.id: d.verdict.answer for d in run.decisions()}
+    assert made == {f"row {row}": Answer.YES if row == 1 else Answer.ERROR for row in rows}
+
+
+@pytest.mark.parametrize("recorded", [0, 1, 4])
+def test_an_abort_is_an_interruption_and_what_was_over_is_kept(tmp_path: Path, questions: Path, recorded: int) -> None:
+    def abort(progress: RolloutProgress) -> None:
+        if progress.recorded >= recorded:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lab.roll(tmp_path / "run", lab.asked(questions), progress=abort)
+    with RunFolder.read(tmp_path / "run") as run:
+        (session,) = run.receipt().sessions
+        made = sum(d.trajectory is not None for d in run.decisions(with_trajectories=True))
+    assert session.interrupted
+    assert session.decided >= made >= recorded
+
+
 def test_a_policy_that_measures_can_be_rolled_out_too(tmp_path: Path) -> None:
     lab.write_questions(tmp_path / "data", 4)
     with RunFolder.open(tmp_path / "run", kind="rollout") as run:
@@ -195,6 +223,15 @@ def test_a_policy_that_measures_can_be_rolled_out_too(tmp_path: Path) -> None:
     assert (summary.recorded, [d.sample for d in decisions]) == (2, [0, 1])
     assert all(d.trajectory and d.trajectory.ledger is None and d.trajectory.tokens is None for d in decisions)
     assert decisions[0].verdict.answer in (Answer.UNSURE, Answer.NO, Answer.YES)
+
+
+def test_what_is_to_come_before_the_first_trajectory_comes_once_and_not_where_none_is_missing(
+    tmp_path: Path, questions: Path
+) -> None:
+    calls = []
+    for session in range(2):
+        lab.roll(tmp_path / "run", lab.asked(questions), before=lambda: calls.append("probed"))
+        assert calls == ["probed"], session
 
 
 def test_settings_that_can_change_a_trajectory_are_held_against_those_of_the_run(tmp_path: Path) -> None:
@@ -215,6 +252,7 @@ def test_settings_that_can_change_a_trajectory_are_held_against_those_of_the_run
         (settings(temperature=0.5), "sampling.temperature"),
         (settings(seed=1), "sampling.seed"),
         (settings(group=3), "group"),
+        (settings(title="file"), "title"),
         (settings(budget=Budget(context=1_000)), "budget.context"),
         (settings(style="spec-o3-reference-1"), "style"),
     ):

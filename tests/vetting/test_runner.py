@@ -182,6 +182,8 @@ def test_a_keyboard_interrupt_passes_and_leaves_what_was_decided(tmp_path):
     with pytest.raises(KeyboardInterrupt), RunFolder.open(tmp_path / "run") as run:
         vet([Item("gone.fits"), *lab.files_of(names)], lab.TASKS[:1], policy, run)
     assert [d["file"] for d in lab.results(tmp_path / "run")] == ["gone.fits", names[0]]
+    with RunFolder.read(tmp_path / "run") as run:
+        assert run.receipt().sessions[0].interrupted
 
 
 def test_progress_tells_items_and_decisions(tmp_path):

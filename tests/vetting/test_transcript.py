@@ -219,6 +219,12 @@ def test_the_style_is_found_by_the_hash_of_the_view(tmp_path: Path, style: str) 
     assert text.count("drawn again: the same bytes") == 2
 
 
+def test_a_figure_without_the_file_name_over_it_is_drawn_again_without_it(tmp_path: Path) -> None:
+    decision = decided(read(write_star(tmp_path / "s.txt"))[0], [(6400, 6700)], title="Spectrum")
+    text, _ = shown(write_run(tmp_path / "run", [decision]), decision)
+    assert text.count("drawn again: the same bytes") == 2
+
+
 def test_without_pictures_and_spectrum_a_placeholder_has_window_and_hash(tmp_path: Path) -> None:
     decision = decided(star(str(tmp_path / "gone.txt")), [(6400, 6700)])
     text, seen = shown(write_run(tmp_path / "run", [decision]), decision)

@@ -80,6 +80,7 @@ def decided(
     words: bool = False,
     answer: str = ANSWER,
     style: str = "reference",
+    title: str | None = None,
     with_texts: bool = True,
     behind: bool = False,
 ) -> Decision:
@@ -90,7 +91,7 @@ def decided(
     """
     vocabulary = vocabulary or tiny_vocabulary("qwen3_5")
     form = chat_format("qwen3_5", vocabulary)
-    look = ZoomTool(spectrum, style=style)
+    look = ZoomTool(spectrum, style=style, title=title)
     opening = look.opening()
     ledger = Ledger.of_text("chat") if words else form.new_ledger()
 

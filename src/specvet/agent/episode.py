@@ -140,6 +140,8 @@ class Episode:
         self._open: tuple[Action, float] | None = None
         self._next: Execute | Remind | None = None
         self._tick = self.start.clock
+        self._timed = -1
+        """The turn that `_tick` is the beginning of."""
         self._waited = 0.0
         if missing:
             self.verdict = Verdict(answer=Answer.NO_DATA, reason=missing)
@@ -164,6 +166,7 @@ class Episode:
     def waited(self, seconds: float) -> None:
         """So long it was kept from going on by others of its group, which does not count against its own time."""
         self._waited += seconds
+        self._tick += seconds
 
     def step(self) -> Step:
         """What comes next."""
@@ -178,8 +181,10 @@ class Episode:
         if seconds <= 0:
             self.out_of_time()
             return Over()
-        self._tick = time.perf_counter()
-        return Ask(len(self.trajectory.turns), seconds)
+        turn = len(self.trajectory.turns)
+        if self._timed != turn:  # a branch's first turn began with the request that it shares
+            self._timed, self._tick = turn, time.perf_counter()
+        return Ask(turn, seconds)
 
     def acted(self, action: Action, tokens: TurnTokens | None = None, limit: int | None = None) -> None:
         """The policy has acted; `tokens` is what the turn took, `limit` the tokens that it was allowed."""

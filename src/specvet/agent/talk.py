@@ -151,7 +151,9 @@ class TokenTalk:
             # Sequence i is drawn from the stream (seed, i): a branch that is made again needs those before it as well.
             n = max(branches) + 1
             said = await self._sample(n, replace(params, seed=seeds(0)))
-            return [said[i] for i in branches]
+            # Computed once for all: a backend that says what it had cached did not compute it again for the others.
+            shared = [replace(s, cached=s.prompt if s.cached is not None else None) for s in said]
+            return [said[branches[0]], *(shared[i] for i in branches[1:])]
 
         async def one(branch: int) -> Utterance:
             return (await self._sample(1, replace(params, seed=seeds(branch))))[0]

@@ -13,6 +13,7 @@ from specvet.cli.console import console, print_json
 from specvet.cli.failure import DONE, NOTHING_VETTED, USAGE, CommandError, failing
 
 if TYPE_CHECKING:
+    from specvet.agent.talk import ModelPolicy
     from specvet.policies.options import ModelOptions
     from specvet.policies.probes import ProbeReport
     from specvet.policies.tokens import TokenPolicy
@@ -67,6 +68,8 @@ def doctor(
         timeout_s=timeout,
         seed=seed,
     )
+    if model is not None and policy is None:
+        raise CommandError("--model needs --policy: torch, openai, trio or tinker", USAGE)
     if policy and not models.is_model(policy):
         _refuse(policy)
     if policy == "torch" and model is None and dtype == "auto":
@@ -105,13 +108,16 @@ def _probed(name: str, options: ModelOptions, fast: bool) -> dict[str, Any]:
 
         base = None
         if options.adapter and not fast:
-            plain = cast("TokenPolicy", models.open_model(name, dataclasses.replace(options, adapter=None)))
+            plain = cast("TokenPolicy", _opened(name, dataclasses.replace(options, adapter=None)))
             try:
                 base = await base_answer(plain)
             finally:
                 await plain.aclose()
-        opened = models.open_model(name, options)
+        opened = _opened(name, options)
         try:
+            preflight = getattr(opened, "preflight", None)
+            if preflight:  # a server that is down would be waited for, probe by probe
+                await preflight()
             report = await probe(opened, fast=fast, base=base)
             return report, _described(opened)
         finally:
@@ -123,6 +129,16 @@ def _probed(name: str, options: ModelOptions, fast: bool) -> dict[str, Any]:
     with failing(NOTHING_VETTED, PolicyError, TimeoutError, LedgerError, ImageError):
         report, described = asyncio.run(ask())
     return described | report.as_dict()
+
+
+def _opened(name: str, options: ModelOptions) -> ModelPolicy:
+    """The policy; what a server says when it is opened is no mistake in the options."""
+    try:
+        return models.open_model(name, options)
+    except CommandError as e:
+        if hasattr(e.__cause__, "status"):
+            raise CommandError(e.message, NOTHING_VETTED) from e
+        raise
 
 
 def _described(policy: Any) -> dict[str, Any]:
@@ -214,12 +230,18 @@ def _print(told: dict[str, Any]) -> None:
     for extra, lacking in told["extras"].items():
         what = f"lacks {', '.join(lacking)}: pip install 'specvet\\[{extra}]'" if lacking else "installed"
         out.print(f"  {extra:<8} {what}".replace("\\[", "["))
+    found = [f"{name} {versions[name]}" for name in ("torch", "transformers", "peft") if name in versions]
+    if found:
+        out.print(f"  {'with':<8} {', '.join(found)}")
     gpus = told["gpus"]
     out.print(f"  GPU      {'no torch to ask' if gpus is None else ', '.join(gpus) or 'none'}")
     slow = f"slow: matplotlib {versions.get('matplotlib')} draws otherwise than the versions that are known"
     out.print(f"  figures  {'fast' if told['fast_figure'] else slow}")
     for account in told.get("live", ()):
-        out.print(f"\n{account['service']}: {account['detail']}", style="green" if account["ok"] else "red")
+        out.print(
+            f"\n{account['service']}: {account['detail'].removeprefix(account['service'] + ': ')}",
+            style="green" if account["ok"] else "red",
+        )
         for offered in account["models"]:
             context = f", {offered['context']:,} tokens" if offered["context"] else ""
             uses = " and ".join(use for use in ("sampled", "trained") if offered[use])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from specvet.policies.options import ModelOptions
     from specvet.policies.tokens import SamplingParams
     from specvet.records import RunFolder
+    from specvet.vetting.runner import TitleMode
 
 PolicyName = Annotated[
     str, typer.Option("--policy", metavar="NAME", help="Who decides: line-indices, torch, openai, trio or tinker.")
@@ -50,6 +52,23 @@ ToolImages = Annotated[
     str,
     typer.Option("--tool-images", metavar="auto|tool|user", help="In whose message an openai server gets pictures."),
 ]
+Title = Annotated[
+    str,
+    typer.Option(
+        "--title", metavar="plain|file", help="Over a model's figures; a file's name may give the class away."
+    ),
+]
+RetryErrors = Annotated[bool, typer.Option("--retry-errors", help="Try files again that could not be read (ERROR).")]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask again where the policy gave no answer (FAILED).")
+]
+
+
+def title_mode(title: str) -> TitleMode:
+    """The value of `--title`, or a message."""
+    if title not in ("plain", "file"):
+        raise CommandError(f"--title {title}: choose plain or file (its name, as in the published data)", USAGE)
+    return cast("TitleMode", title)
 
 
 def is_model(policy: str) -> bool:
@@ -100,7 +119,9 @@ def probe_into(run: RunFolder, engine: Engine, quiet: bool) -> dict[str, float]:
     from specvet.vetting.rollouts import usage_numbers
 
     results = probed(engine)
-    run.note_session(probes=results)
+    used = usage_numbers(engine.policy.usage)
+    probing = {f"probes.{name}": value for name, value in used.items() if value}
+    run.note_session(usage=used | probing, probes=results)
     failed = [r for r in results if r.get("ok") is False]
     if failed:
         name = engine.policy.name
@@ -114,9 +135,14 @@ def probe_into(run: RunFolder, engine: Engine, quiet: bool) -> dict[str, float]:
         skipped = [str(r["name"]) for r in results if r.get("ok") is None]
         left = f", not probed: {', '.join(skipped)}" if skipped else ""
         say(f"probes: {len(results) - len(skipped)} passed{left}")
-    used = usage_numbers(engine.policy.usage)
-    run.note_session(usage=used)
-    return {f"probes.{name}": value for name, value in used.items() if value}
+    return probing
+
+
+def usage_of(engine: Engine, probing: Mapping[str, float]) -> Callable[[], dict[str, float]]:
+    """What the engine's policy has used by now, by name, with what of it were probes."""
+    from specvet.vetting.rollouts import usage_numbers
+
+    return lambda: {**usage_numbers(engine.policy.usage), **probing}
 
 
 def opened_engine(

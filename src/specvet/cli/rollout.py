@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,10 +20,13 @@ from specvet.cli.signals import stopped_by_signals
 if TYPE_CHECKING:
     from specvet.agent import Budget
     from specvet.agent.talk import ModelPolicy
+    from specvet.cli.rollout_summary import Kept
     from specvet.policies import Policy
     from specvet.policies.tokens import SamplingParams
+    from specvet.records.schema import Answer
     from specvet.tasks import Task
     from specvet.vetting.rollouts import Wanted
+    from specvet.vetting.runner import TitleMode
     from specvet.vetting.watch import RolloutSummary
 
 
@@ -75,6 +78,7 @@ def rollout(
     frame: Annotated[
         str, typer.Option("--frame", metavar="MODE", help="When to take the file's redshift out, as for vet.")
     ] = "careful",
+    title: models.Title = "plain",
     images: Annotated[bool, typer.Option("--images/--no-images", help="Keep the pictures that were shown.")] = True,
     root: Annotated[str | None, typer.Option("--root", metavar="DIR", help="Where a list's paths start.")] = None,
     path_column: Annotated[
@@ -90,6 +94,8 @@ def rollout(
     probes: Annotated[
         bool, typer.Option("--probes/--no-probes", help="Check first that pictures reach the model, and more.")
     ] = True,
+    retry_errors: models.RetryErrors = False,
+    retry_failed: models.RetryFailed = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
 ) -> None:
@@ -114,9 +120,12 @@ def rollout(
       130  interrupted; what was over is kept
     """
     mode, drawn, drawn_size = frame_mode(frame), figure_style(style), figure_size(size)
+    titled = models.title_mode(title) if models.is_model(policy) else None
     from specvet.agent import Budget
+    from specvet.cli.rollout_summary import json_rollouts, print_rollouts
     from specvet.policies.tokens import SamplingParams
     from specvet.records import RunError, RunMismatchError
+    from specvet.records.schema import Answer
     from specvet.tasks import TaskError
     from specvet.vetting.inputs import InputError
     from specvet.views import check_style
@@ -125,6 +134,8 @@ def rollout(
         check_style(drawn, drawn_size)
     if not 0.0 < top_p <= 1.0:
         raise CommandError(f"--top-p {top_p:g}: give a number above 0, and 1 to keep all", USAGE)
+    if temperature == float("inf"):
+        raise CommandError("--temperature inf: give a finite number; 1 samples as the model says", USAGE)
     with failing(USAGE, TaskError, InputError):
         asked = _Asked(inputs, task, root, path_column, z_column, limit)
     folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
@@ -178,17 +189,16 @@ def rollout(
     for notice in asked.notices if not quiet else ():
         say(notice)
     with failing(CANNOT_WRITE, OSError, RunError), failing(USAGE, RunMismatchError, InputError):
-        summary, usage, counts, stops = _made(
-            asked, decider, folder, config, budget, params, group, concurrency, (mode, drawn, drawn_size), images,
-            probes, quiet,
-        )  # fmt: skip
-    code = _exit_code(summary, stops)
+        again = [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]
+        looks = (mode, drawn, drawn_size, titled)
+        summary, kept = _made(
+            asked, decider, folder, config, budget, params, group, concurrency, looks, images, probes, again, quiet
+        )
+    code = _exit_code(summary, kept.stops)
     if json:
-        print_json(_json_summary(folder, summary, counts, stops, usage, decider.name, code))
+        print_json(json_rollouts(folder, summary, kept, decider.name, code))
     elif not quiet:
-        from specvet.cli.rollout_summary import print_rollouts
-
-        print_rollouts(folder, summary, counts, stops, usage)
+        print_rollouts(folder, summary, kept)
     if summary.interrupted and not quiet:
         from specvet.cli.vet import same_command
 
@@ -218,6 +228,13 @@ class _Asked:
         self.wanted: Iterable[Wanted]
         self.total: int | None
         """Questions, where it is known."""
+        self.at_least = False
+        """Whether `total` counts files, each of which may hold several spectra."""
+        for name in inputs:
+            if name.lower().endswith((".jsonl", ".parquet", ".pq")) and not (
+                os.path.exists(name) or set(name) & set("*?[")
+            ):
+                raise InputError(f"{name}: no such file")
         files = [name for name in inputs if is_question_file(name)]
         if files and len(inputs) > 1:
             raise InputError(f"{files[0]}: is a question file; give it alone")
@@ -245,6 +262,7 @@ class _Asked:
         self.notices = items.notices
         self.wanted = wanted_of_items(islice(items, limit), self.tasks)
         counted = items.total if limit is None else limit if items.total is None else min(limit, items.total)
+        self.at_least = True
         self.total = None if counted is None else counted * len(self.tasks)
 
 
@@ -267,36 +285,44 @@ def _made(
     params: SamplingParams,
     group: int,
     concurrency: int,
-    looks: tuple[str, str, Any],
+    looks: tuple[str, str, Any, TitleMode | None],
     images: bool,
     probes: bool,
+    again: list[Answer],
     quiet: bool,
-) -> tuple[RolloutSummary, dict[str, float], dict[str, dict[str, int]], dict[str, int]]:
-    """Summary of this session; usage, answers and stop reasons of the whole run."""
+) -> tuple[RolloutSummary, Kept]:
+    """What this session did, and what the whole run holds."""
     from specvet.agent import Engine
     from specvet.cli.rollout_progress import shown_rollouts
+    from specvet.cli.rollout_summary import Kept
     from specvet.policies.tokens import PolicyError
     from specvet.records import RunFolder
-    from specvet.vetting.rollouts import Measuring, rollout_settings, usage_numbers
+    from specvet.vetting.rollouts import Measuring, rollout_settings
     from specvet.vetting.rollouts import rollout as roll_out
 
-    mode, style, size = looks
+    mode, style, size, title = looks
     with ExitStack() as stack:
-        settings = rollout_settings(asked.tasks, decider, group, params, mode, budget, style, size)  # type: ignore[arg-type]
+        settings = rollout_settings(asked.tasks, decider, group, params, mode, budget, style, size, title)  # type: ignore[arg-type]
         run = stack.enter_context(RunFolder.open(folder, kind="rollout", config=config | settings))
+        for answer in again:
+            run.retry(answer)
         engine: Engine | Measuring
+        before: Callable[[], None] | None = None
         probing: dict[str, float] = {}
         if hasattr(decider, "act"):
             engine = Measuring(cast("Policy", decider), budget, run.images.put if images else None)
         else:
-            engine = models.opened_engine(
+            engine = opened = models.opened_engine(
                 stack, decider, run, budget, params, style=style, images=images, concurrency=concurrency
             )
             if probes:
-                probing = models.probe_into(run, engine, quiet)
+
+                def before() -> None:
+                    probing.update(models.probe_into(run, opened, quiet))
+
         with (
             failing(NOTHING_VETTED, PolicyError),
-            shown_rollouts(quiet) as progress,
+            shown_rollouts(quiet, asked.at_least) as progress,
             stopped_by_signals(progress.stopping) as stop,
         ):
             summary = roll_out(
@@ -309,18 +335,15 @@ def _made(
                 frame_mode=mode,  # type: ignore[arg-type]
                 style=style,
                 size=size,
-                usage=lambda: usage_numbers(engine.policy.usage) | probing if isinstance(engine, Engine) else {},
+                title=title,
+                before=before,
+                usage=models.usage_of(engine, probing) if isinstance(engine, Engine) else dict,
                 progress=progress,
                 stop=stop,
                 total=None if asked.total is None else asked.total * group,
             )
     with RunFolder.read(folder) as kept:  # closed, so that its receipt is complete
-        receipt, counts = kept.receipt(), kept.count()
-    stops: dict[str, int] = {}
-    for of_task in receipt.stops.values():
-        for stopped, n in of_task.items():
-            stops[stopped] = stops.get(stopped, 0) + n
-    return summary, receipt.usage, counts, stops
+        return summary, Kept.of(kept)
 
 
 def _exit_code(summary: RolloutSummary, stops: dict[str, int]) -> int:
@@ -328,43 +351,3 @@ def _exit_code(summary: RolloutSummary, stops: dict[str, int]) -> int:
         return INTERRUPTED
     made = sum(n for stop, n in stops.items() if stop != "policy_error")
     return DONE if made else NOTHING_VETTED
-
-
-def _json_summary(
-    folder: str,
-    summary: RolloutSummary,
-    counts: dict[str, dict[str, int]],
-    stops: dict[str, int],
-    usage: dict[str, float],
-    policy: str,
-    code: int,
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return {
-        "run": folder,
-        "policy": policy,
-        "answers": {task: answers for task, answers in counts.items() if task != "*"},
-        "errors": sum(counts.get("*", {}).values()),
-        "stops": stops,
-        "usage": usage,
-        "prefill_ratio": prefill_ratio(usage),
-        "this_session": asdict(summary) | {"zero_call_share": zero_call_share(summary)},
-        "interrupted": summary.interrupted,
-        "exit_code": code,
-    }
-
-
-def prefill_ratio(usage: dict[str, float]) -> float | None:
-    """Prefilled tokens over those that had to be prefilled at the least, probes left out; None where nobody counts."""
-
-    def of_rollouts(name: str) -> float:
-        return usage.get(name, 0.0) - usage.get(f"probes.{name}", 0.0)
-
-    unique = of_rollouts("unique_tokens")
-    return round(of_rollouts("prefilled_tokens") / unique, 4) if unique > 0 else None
-
-
-def zero_call_share(summary: RolloutSummary) -> float | None:
-    """Share of the trajectories that never called the tool, of those whose policy was asked."""
-    return round(summary.without_calls / summary.asked, 4) if summary.asked else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from specvet.cli.progress import Shown, bars, duration, rate_text, shown
@@ -17,21 +18,22 @@ _EVERY_S = 0.1
 """Between two changes of the bars."""
 
 
-def shown_rollouts(quiet: bool) -> AbstractContextManager[Shown[RolloutProgress]]:
-    """How far rollouts have come: a bar of trajectories and one of turns."""
+def shown_rollouts(quiet: bool, at_least: bool = False) -> AbstractContextManager[Shown[RolloutProgress]]:
+    """How far rollouts have come: a bar of trajectories and one of turns; `at_least`: their total may grow."""
 
     @contextmanager
     def barred() -> Iterator[_Bars]:
         with bars() as made:
-            yield _Bars(made)
+            yield _Bars(made, at_least)
 
-    return shown(quiet, barred, rollout_line, _STOPPING)
+    return shown(quiet, barred, partial(rollout_line, at_least=at_least), _STOPPING)
 
 
 class _Bars:
-    def __init__(self, bars: Any) -> None:
+    def __init__(self, bars: Any, at_least: bool) -> None:
         self._bars = bars
-        self._trajectories = bars.add_task("trajectories", total=None, note="")
+        told = "trajectories (at least)" if at_least else "trajectories"
+        self._trajectories = bars.add_task(told, total=None, note="")
         self._turns = bars.add_task("turns", total=None, note="")
         self._last = 0.0
         self._stopping = False
@@ -51,17 +53,17 @@ class _Bars:
         self._bars.update(self._trajectories, description="stopping", note="Ctrl-C again aborts")
 
 
-def rollout_line(p: RolloutProgress) -> str:
+def rollout_line(p: RolloutProgress, at_least: bool = False) -> str:
     """`120 of 512 trajectories done, 64 under way, 840 turns, 1,520 tokens a second, 610 calls, 118 answered, …`."""
     total = None if p.total is None else max(0, p.total - p.skipped)
-    of = "" if total is None else f" of {total:,}"
+    of = "" if total is None else f" of at least {total:,}" if at_least else f" of {total:,}"
     parts = [f"{p.recorded:,}{of} trajectories done", f"{p.running:,} under way", f"{p.turns:,} turns", rates_text(p)]
     if p.stops:
         parts.append(stops_text(p.stops))
     if p.errors:
         parts.append(f"{p.errors:,} unreadable")
     if total is not None and p.recorded and p.seconds > 0:
-        parts.append(f"about {duration((total - p.recorded) * p.seconds / p.recorded)} left")
+        parts.append(f"about {duration(max(0, total - p.recorded) * p.seconds / p.recorded)} left")
     return ", ".join(parts)
 
 

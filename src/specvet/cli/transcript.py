@@ -69,6 +69,8 @@ def transcript(
         raise CommandError(f"--paper {paper}: choose dark or light", USAGE)
     if sum((json and not listed, raw, html is not None)) > 1 or (listed and (raw or html is not None)):
         raise CommandError("--html, --json, --raw and --list are four different outputs; choose one", USAGE)
+    if n is not None and sample is not None:
+        raise CommandError("--n names one trajectory already; leave --sample away", USAGE)
     if turn is not None and (json or raw or listed):
         raise CommandError("--turn picks what the terminal or --html shows; --json, --raw and --list give all", USAGE)
     turns = None if turn is None else _turns(turn)
@@ -83,7 +85,7 @@ def transcript(
         if listed:
             _list(found, json, run)
             return
-        place, decision = _only(found, wanted, run)
+        place, decision = _only(found, wanted, run, folder)
         if json:
             _json(decision.model_dump(mode="json") | {"n": place})
         elif raw:
@@ -122,14 +124,16 @@ def _show(
     print(html)
 
 
-def _only(found: Iterable[tuple[int, Decision]], wanted: Wanted, run: str) -> tuple[int, Decision]:
+def _only(found: Iterable[tuple[int, Decision]], wanted: Wanted, run: str, folder: RunFolder) -> tuple[int, Decision]:
     """The one that fits; a list of them and an error where there are none or several."""
     from specvet.vetting.transcript.safe import one_line
 
     several = list(_first(found, MAX_CHOICES + 1))
     if not several:
-        asked = f"no trajectory called {wanted.id!r}" if wanted.id is not None else "no such trajectory"
-        raise CommandError(f"{run}: {asked}; specvet transcript {run} --list names them all", USAGE)
+        from specvet.vetting.transcript.choosing import missing
+
+        why = one_line(missing(folder, wanted))
+        raise CommandError(f"{run}: {why}; specvet transcript {run} --list names them all", USAGE)
     if len(several) > 1:
         _table(several[:MAX_CHOICES])
         more = "" if len(several) <= MAX_CHOICES else " (the first of more)"

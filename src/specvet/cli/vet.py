@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -84,12 +84,9 @@ def vet(
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with a run that exists, or refuse to.")
     ] = True,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Try files again that could not be read (ERROR).")
-    ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask again where the policy gave no answer (FAILED).")
-    ] = False,
+    title: models.Title = "plain",
+    retry_errors: models.RetryErrors = False,
+    retry_failed: models.RetryFailed = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N inputs.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
@@ -129,6 +126,7 @@ def vet(
       130  interrupted; what was decided is kept
     """
     mode, drawn = frame_mode(frame), figure_style(style)
+    titled = models.title_mode(title) if models.is_model(policy) else None
     from itertools import islice
 
     from specvet.agent import Budget
@@ -169,7 +167,7 @@ def vet(
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
     config |= {"images": images, "style": drawn if images else None, "limit": limit}
     config |= {"model": model, "adapter": adapter, "base_url": base_url} if params else {}
-    config |= vet_settings(tasks, decider, mode, budget, drawn, params=params)  # type: ignore[arg-type]
+    config |= vet_settings(tasks, decider, mode, budget, drawn, params=params, title=titled)  # type: ignore[arg-type]
     told = len(items.notices)
     if not quiet:
         for notice in items.notices:
@@ -188,14 +186,14 @@ def vet(
         for answer in [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]:
             run.retry(answer)
         whoever: Policy | Engine
+        used: Callable[[], dict[str, float]] = dict
         if params is None:
             whoever = cast("Policy", decider)
         else:
             whoever = models.opened_engine(
                 stack, cast("ModelPolicy", decider), run, budget, params, style=drawn, images=images
             )
-            if probes:
-                models.probe_into(run, whoever, quiet)
+            used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probes else {})
         with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
             summary = vet_all(
                 islice(items, limit),
@@ -206,6 +204,8 @@ def vet(
                 budget=budget,
                 images=images,
                 style=drawn,
+                title=titled,
+                usage=used,
                 progress=progress,
                 stop=stop,
                 total=total,

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from specvet.chat import ChatFormat, UnknownFormatError, Vocabulary, chat_format, format_for_model_type
+from specvet.chat.formats import FAMILIES
 from specvet.chat.vocabulary import VocabularyError
 from specvet.policies.options import ModelOptions
 from specvet.policies.remote import Service
@@ -92,6 +93,10 @@ def identity(service: Service, address: str, model: str, weights: str | None) ->
 
 def format_of(service: Service, options: ModelOptions, model: str) -> ChatFormat:
     """The chat format of a remote model, on the tokenizer that lies on this machine. Raises PolicyError."""
+    if options.format and options.format not in FAMILIES:  # before a tokenizer is missed that would not help
+        raise PolicyError(
+            f"{service.name}: there is no chat format {options.format!r}; known are {', '.join(FAMILIES)}", fatal=True
+        )
     path = tokenizer_path(service, options, model)
     try:
         return chat_format(options.format or _format_name(model, path), Vocabulary.load(path))

@@ -64,11 +64,16 @@ class Session(_Part):
     interrupted: bool = False
     """Stopped on request before the list was through."""
     tokens_in: int = 0
+    """In prompts. Those of probes stand in `usage` alone, as `probes.prompt_tokens`."""
     tokens_out: int = 0
+    """Sampled, without those of probes."""
     cost: float = 0.0
     """US dollars, as the service states them; 0 for what runs here."""
     usage: dict[str, float] = {}
-    """What a model used in this session: `specvet.policies.tokens.Usage` by name, and whatever else it counts."""
+    """What a model used in this session: `specvet.policies.tokens.Usage` by name, and whatever else it counts;
+    what of it were probes stands under `probes.` once more."""
+    sums: dict[str, dict[str, int]] = {}
+    """By task, `TrajectoryRecord.sums` of the model's trajectories that it recorded."""
     probes: tuple[dict[str, Any], ...] = ()
     """The start-up probes of a model: name, ok, value and bound of each, or that it was skipped and why."""
     specvet: str = ""
@@ -93,9 +98,12 @@ class Receipt(_Part):
     """Decisions by task and answer; unreadable files stand under the task `*`."""
     stops: dict[str, dict[str, int]]
     """Trajectories by task and stop reason."""
+    sums: dict[str, dict[str, int]] = {}
+    """By task, over a model's trajectories: turns, calls (made, answered with a view, repeated), malformed turns by
+    kind, tokens. Those that were removed to be tried again count as well, since they were made."""
     decisions: int
     tokens_in: int
-    """0 for policies without tokens."""
+    """0 for policies without tokens; probes are left out, as in each `Session`."""
     tokens_out: int
     cost: float
     """US dollars."""

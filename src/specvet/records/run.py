@@ -27,7 +27,7 @@ from specvet.records.files import write_atomic
 from specvet.records.lock import FolderLock
 from specvet.records.run_reader import COLUMNS, RunReader, elsewhere
 from specvet.records.schema import Answer
-from specvet.records.session import RunSession
+from specvet.records.session import RunSession, added
 from specvet.records.settings import config_text, decisive, settle
 from specvet.records.setup import claim_folder, remove_leftovers
 
@@ -200,11 +200,13 @@ class RunFolder(RunReader):
                     db.execute("INSERT INTO pending VALUES (?, ?)", (cursor.lastrowid, trajectory))
                     trajectories += 1
             self._insert_marks()
+            sums = added({d.task: t.sums} for d in new if (t := d.trajectory) is not None and t.tokens is not None)
+            session.keep(db, len(new), sums)
         self._marks.clear()
         self._states.clear()
         self._pending += trajectories
         self._counts.update((d.task, str(d.verdict.answer)) for d in new)
-        session.decided(len(new))
+        session.decided(len(new), sums)
         if self._pending >= self._compact_at:
             self.compact()
         return len(new)

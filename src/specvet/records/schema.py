@@ -64,7 +64,8 @@ class SpectrumRef(_Record):
 
     path: str | None = None
     array_file: str | None = None
-    row: int = 0
+    row: int = Field(default=0, ge=0, lt=2**63)
+    """From 0; what a database can hold."""
 
     @model_validator(mode="after")
     def _one_place(self) -> SpectrumRef:
@@ -178,6 +179,7 @@ class TurnRecord(_Record):
     observation: ObservationRecord | None = None
     """None after an answer."""
     seconds: float
+    """Of the whole turn: from the request to what the tool gave. A first turn that branches share counts in each."""
     tokens: TurnTokens | None = None
     """None for a policy without tokens."""
 
@@ -254,3 +256,13 @@ class TrajectoryRecord(_Record):
         """Malformed turns by kind; those without a kind as `malformed`."""
         kinds = [t.action.malformed or "malformed" for t in self.turns if t.action.kind == "malformed"]
         return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """What receipts add up: `trajectories`, `turns`, `calls.made`, `malformed.bad_call`, `tokens.images`, …"""
+        parts = {"calls": self.calls, "tokens": self.tokens}
+        of_parts = {
+            f"{part}.{k}": n for part, counts in parts.items() if counts for k, n in counts.model_dump().items()
+        }
+        malformed = {f"malformed.{kind}": n for kind, n in self.malformed.items()}
+        return {"trajectories": 1, "turns": len(self.turns)} | of_parts | malformed

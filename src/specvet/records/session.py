@@ -18,6 +18,20 @@ from specvet.records.hashing import text_hash
 from specvet.records.receipt import Inputs, Receipt, Session, versions
 from specvet.records.settings import TASK, plain
 
+Sums = Mapping[str, Mapping[str, int]]
+"""Numbers by task and name."""
+
+
+def added(many: Iterable[Sums]) -> dict[str, dict[str, int]]:
+    """All of them, added up."""
+    total: dict[str, dict[str, int]] = {}
+    for sums in many:
+        for task, numbers in sums.items():
+            of_task = total.setdefault(task, {})
+            for name, n in numbers.items():
+                of_task[name] = of_task.get(name, 0) + n
+    return total
+
 
 class RunSession:
     """One process's work on a run: part of the receipt, which is rewritten every `receipt_every_s` and at the end."""
@@ -59,11 +73,26 @@ class RunSession:
                 f"working folder {first_cwd} at first, {cwd} now; relative paths start where one is now",
             )
 
-    def decided(self, n: int) -> None:
-        """Count decisions, and rewrite the receipt when it is due."""
-        self.add(decided=n)
+    def decided(self, n: int, sums: Sums) -> None:
+        """Count decisions, and what their trajectories sum up to; rewrite the receipt when it is due."""
+        self._session = self._session.model_copy(update=self._with(n, sums))
         if time.perf_counter() >= self._next:
             self._write(closed=False)
+
+    def _with(self, decided: int, sums: Sums) -> dict[str, Any]:
+        update: dict[str, Any] = {"decided": self._session.decided + decided}
+        return update | ({"sums": added([self._session.sums, sums])} if sums else {})
+
+    def keep(self, db: sqlite3.Connection, decided: int, sums: Sums) -> None:
+        """Write what a model has used, beside decisions and in their transaction: a kill loses neither alone.
+
+        Without a model the row is written with the receipt only: it would cost as much as a decision.
+        """
+        if self._session.usage or sums:
+            seconds = round(time.perf_counter() - self._clock, 3)
+            update = self._with(decided, sums) | {"seconds": seconds}
+            written = self._session.model_copy(update=update).model_dump_json()
+            db.execute("UPDATE sessions SET session = ? WHERE n = ?", (written, self.n))
 
     def add(self, **amounts: int | float) -> None:
         """Add to fields of the `Session`: `add(skipped=3)`."""
@@ -77,8 +106,9 @@ class RunSession:
         update: dict[str, Any] = {}
         if usage is not None:
             update["usage"] = used = {name: round(float(amount), 6) for name, amount in usage.items()}
-            update["tokens_in"] = int(used.get("prompt_tokens", self._session.tokens_in))
-            update["tokens_out"] = int(used.get("sampled_tokens", self._session.tokens_out))
+            for field, name in (("tokens_in", "prompt_tokens"), ("tokens_out", "sampled_tokens")):
+                if name in used:
+                    update[field] = int(used[name] - used.get(f"probes.{name}", 0.0))
             update["cost"] = used.get("cost", self._session.cost)
         if probes is not None:
             update["probes"] = tuple(plain(probe) for probe in probes)
@@ -137,6 +167,7 @@ def make_receipt(db: sqlite3.Connection, closed: bool = True) -> Receipt:
         inputs=inputs,
         answers=answers,
         stops=stops,
+        sums=added(s.sums for s in sessions),
         decisions=decisions,
         tokens_in=sum(s.tokens_in for s in sessions),
         tokens_out=sum(s.tokens_out for s in sessions),

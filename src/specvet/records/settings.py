@@ -22,6 +22,7 @@ DECISIVE = (
     "tasks",
     "style",
     "size",
+    "title",
 )
 """Keys of a config that can change a verdict. `tasks` counts where it maps a task's key to its hash."""
 

@@ -161,7 +161,8 @@ def _schema() -> Any:
         "sample": pa.int32(),
         "sampled_ids": pa.list_(pa.list_(pa.int32())),
         "logprobs": pa.list_(pa.list_(pa.float32())),
-        **dict.fromkeys(("n_tokens", "n_sampled", "n_images"), pa.int32()),
+        **dict.fromkeys(("n_tokens", "n_sampled"), pa.int64()),  # sums of what a server says
+        "n_images": pa.int32(),
         "json": text,
     }
     return pa.schema(list(types.items()))

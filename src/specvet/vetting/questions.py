@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specvet.records.schema import Question
+from specvet.records.schema import Question, SpectrumRef
 from specvet.vetting.inputs import InputError
 
 _FIELDS = {"id", "task", "spectrum"}
@@ -37,19 +37,21 @@ class Asked:
 
 
 def is_question_file(path: str) -> bool:
-    """Whether a file holds questions, judged by its first line or its columns."""
+    """Whether a file holds questions, judged by its first line or its columns; a `.jsonl` is nothing else."""
     if not os.path.isfile(path):
         return False
     if path.lower().endswith((".parquet", ".pq")):
         return _columns(path) >= _FIELDS
-    if not path.lower().endswith((".jsonl", ".ndjson", ".json")):
+    if path.lower().endswith(".jsonl"):
+        return True  # its errors are worth telling
+    if not path.lower().endswith((".ndjson", ".json")):
         return False
     try:
         with open(path, encoding="utf-8-sig") as lines:
             first = next((line for line in lines if line.strip()), "")
         found = json.loads(first)
     except (OSError, ValueError):
-        return path.lower().endswith(".jsonl")  # which nothing else is: its errors are worth telling
+        return False
     return isinstance(found, dict) and found.keys() >= _FIELDS
 
 
@@ -62,16 +64,27 @@ def read_questions(path: str) -> list[Asked]:
     asked: list[Asked] = []
     ids: dict[str, str] = {}
     places: dict[tuple[str, int, str], str] = {}
+    here = os.path.abspath(folder)
     for where, fields in _rows(path):
+        given = {k: v for k, v in fields.items() if v is not None}
+        if isinstance(spectrum := given.get("spectrum"), dict):
+            given["spectrum"] = {k: v for k, v in spectrum.items() if v is not None}
+        if isinstance(answer := given.get("answer"), str) and answer.upper() in ("YES", "NO"):
+            given["answer"] = answer.upper()
         try:
-            question = Question.model_validate({k: v for k, v in fields.items() if v is not None})
+            question = Question.model_validate(given)
         except ValidationError as e:
             raise InputError(f"{where}: {_problem(e)}") from None
         reference = question.spectrum
         file = os.path.normpath(os.path.join(folder, reference.path or reference.array_file or ""))
         if question.id in ids:
             raise InputError(f"{where}: the id {question.id!r} stands at {ids[question.id]} already; give each its own")
-        place = (file, reference.row, question.task)
+        # Relative and absolute paths of one spectrum are one place; a run would roll it out once and drop the other.
+        place = (
+            os.path.normpath(os.path.join(here, reference.path or reference.array_file or "")),
+            reference.row,
+            question.task,
+        )
         if place in places:
             raise InputError(
                 f"{where}: asks for task {question.task} of the same spectrum as {places[place]}; a run keeps one "
@@ -101,9 +114,22 @@ def _rows(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     raise InputError(f"{where}: is no JSON ({e}); a question file has one object a line") from None
                 if not isinstance(fields, dict):
                     raise InputError(f"{where}: holds a {type(fields).__name__}, not an object")
+                if "\\ud" in line.lower() and not _is_text(fields):
+                    raise InputError(
+                        f"{where}: holds half a character (\\ud800 to \\udfff alone), which no file can keep"
+                    )
                 yield where, fields
     except (OSError, UnicodeDecodeError) as e:
         raise InputError(f"{path}: cannot be read: {e}") from None
+
+
+def _is_text(fields: Mapping[str, Any]) -> bool:
+    """Whether UTF-8 can hold it: JSON's escapes can spell half a surrogate pair."""
+    try:
+        json.dumps(fields, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parquet(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -115,9 +141,6 @@ def _parquet(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_BATCH):
                 for row in batch.to_pylist():
-                    spectrum = row.get("spectrum")
-                    if isinstance(spectrum, dict):
-                        row["spectrum"] = {k: v for k, v in spectrum.items() if v is not None}
                     yield f"{path} row {number}", row
                     number += 1
     except (OSError, pa.ArrowException) as e:
@@ -137,9 +160,16 @@ def _columns(path: str) -> set[str]:
 def _problem(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"])
-    known = ", ".join(Question.model_fields)
+    known = ", ".join(SpectrumRef.model_fields if first["loc"][0] == "spectrum" else Question.model_fields)
     if first["type"] == "extra_forbidden":
         return f"{field}: there is no such field; known are {known}"
     if first["type"] == "missing":
-        return f"{field}: is missing"
+        return f"{field} is missing"
+    written = json.dumps(first["input"], default=str, ensure_ascii=False)
+    if field == "answer":
+        return f'answer: give "YES" or "NO", not {written}'
+    if field == "spectrum":
+        return 'spectrum: give either {"path": "a.fits"} or {"array_file": "x.npz", "row": 0}'
+    if first["type"] == "string_type" and isinstance(first["input"], int | float):
+        return f'{field}: write it in quotation marks: "{written}"'
     return f"{field}: {first['msg'].removeprefix('Value error, ')}" if field else str(first["msg"])

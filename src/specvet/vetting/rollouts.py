@@ -31,8 +31,8 @@ from specvet.tasks import Task, task_text
 from specvet.tools import ZoomTool
 from specvet.vetting.items import Item
 from specvet.vetting.questions import Asked
-from specvet.vetting.rows import decided, description, error_id, error_row, failure, printable
-from specvet.vetting.runner import vet_settings
+from specvet.vetting.rows import asked_row, decided, description, error_id, error_row, failure, printable
+from specvet.vetting.runner import TitleMode, figure_title, vet_settings
 from specvet.vetting.source import Source
 from specvet.vetting.watch import RolloutProgress, RolloutSummary, RolloutWatch
 from specvet.views import REFERENCE_STYLE, Size
@@ -94,10 +94,11 @@ def rollout_settings(
     budget: Budget,
     style: str = REFERENCE_STYLE,
     size: Size = None,
+    title: TitleMode | None = None,
 ) -> dict[str, Any]:
     """What can change a trajectory, as `RunFolder.open` (in its config) and `RunFolder.settle` take it."""
     sampling = None if hasattr(policy, "act") else params
-    return vet_settings(tasks, policy, frame_mode, budget, style, size, sampling) | {"group": group}
+    return vet_settings(tasks, policy, frame_mode, budget, style, size, sampling, title) | {"group": group}
 
 
 class Measuring:
@@ -141,6 +142,8 @@ def rollout(
     frame_mode: FrameMode = "careful",
     style: str = REFERENCE_STYLE,
     size: Size = None,
+    title: TitleMode | None = None,
+    before: Callable[[], None] | None = None,
     usage: Callable[[], Mapping[str, float]] = dict,
     progress: Callable[[RolloutProgress], None] | None = None,
     stop: threading.Event | None = None,
@@ -152,13 +155,18 @@ def rollout(
     on disk. `usage` tells what the policy has used by now (see `usage_numbers`), for the receipt; `total`
     (trajectories) is handed on to `progress`.
 
-    Raises PolicyError when it is fatal, `DiskFullError`, and what `wanted` raises.
+    `before` is called before the first trajectory is begun, and not at all where none is missing. `title` is as for
+    `specvet.vetting.runner.vet_settings`.
+
+    Raises PolicyError when it is fatal, `DiskFullError`, and what `before` and `wanted` raise.
     """
     for task in tasks:
         write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
-    look = partial(ZoomTool, mode=frame_mode, style=style, size=size)
+    named = figure_title(title or ("file" if isinstance(engine, Measuring) else "plain"), style)
+    look = partial(ZoomTool, mode=frame_mode, title=named, style=style, size=size)
     watch = RolloutWatch(progress, total, engine.tally, time.perf_counter())
-    return _Batch(run, engine, look, group, concurrency, usage, watch, stop or threading.Event()).through(wanted)
+    stop = stop or threading.Event()
+    return _Batch(run, engine, look, group, concurrency, usage, watch, stop, before).through(wanted)
 
 
 Described = dict[str, Any]
@@ -176,6 +184,7 @@ class _Batch:
     usage: Callable[[], Mapping[str, float]]
     watch: RolloutWatch
     stop: threading.Event
+    before: Callable[[], None] | None
     source: Source = field(default_factory=Source)
     begun: set[tuple[str, int, str]] = field(default_factory=set)
     """(key, row, task) of what this session has begun."""
@@ -194,7 +203,8 @@ class _Batch:
                     break
             while self.under_way:
                 self._take(wait=True)
-        except BaseException:
+        except BaseException as e:
+            interrupted = isinstance(e, KeyboardInterrupt)
             self._abandon()
             raise
         finally:
@@ -236,7 +246,7 @@ class _Batch:
 
     def _known(self, wanted: Wanted, file: str) -> bool:
         """Whether nothing is left of an input, as far as can be told without opening its file."""
-        row = wanted.item.row
+        row = asked_row(wanted.item)
         if (WHOLE_FILE, error_id(wanted.item)) in self.run.found(file, row or 0):
             self.watch.skipped += 1
             return True
@@ -266,6 +276,10 @@ class _Batch:
             self._take(wait=True)
         if self.stop.is_set():
             return False
+        if self.before is not None:
+            before, self.before, tick = self.before, None, time.perf_counter()
+            before()
+            self.watch.clock += time.perf_counter() - tick  # no part of the rates
         file, row = described["file"], described["row"]
         self.begun.add((self.run.key(file), row, task.key))
         question = wanted.question or Question(
@@ -305,13 +319,13 @@ class _Batch:
 
     def _record(self, described: Described, record: TrajectoryRecord) -> None:
         decision = decided(described, record.question.task, record).model_copy(update={"sample": record.sample})
+        self._use()
         self.run.record_many([decision])
         self.watch.count(record)
-        self._use()
         self.watch.tell()
 
     def _error(self, item: Item, reason: str, row: int | None = None) -> None:
-        made = error_row(item, item.row or 0 if row is None else row, reason)
+        made = error_row(item, asked_row(item) or 0 if row is None else row, reason)
         if self.run.record_many([made]):
             self.watch.errors += 1
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from specvet.agent import Budget, run_agent, task_hash
 from specvet.policies import Policy
@@ -57,6 +57,10 @@ _BATCH_SECONDS = 1.0
 """How long one may wait for the others."""
 
 
+TitleMode = Literal["plain", "file"]
+"""`file` writes the file's name over each figure, as in the published data; it may tell a model the class."""
+
+
 def vet_settings(
     tasks: Iterable[Task],
     policy: Policy | ModelPolicy,
@@ -65,10 +69,12 @@ def vet_settings(
     style: str = REFERENCE_STYLE,
     size: Size = None,
     params: SamplingParams | None = None,
+    title: TitleMode | None = None,
 ) -> dict[str, Any]:
     """What can change a verdict, as `RunFolder.open` (in its config) and `RunFolder.settle` take it.
 
-    How spectra are drawn counts for a policy that looks at pictures only, `params` for a model.
+    How spectra are drawn counts for a policy that looks at pictures only, `params` for a model. `title` None is
+    `plain` for a model and `file` for others.
     """
     model = not hasattr(policy, "act")
     format = getattr(policy, "format", None)
@@ -80,12 +86,17 @@ def vet_settings(
         "tasks": {task.key: task_hash(task) for task in tasks},
     }
     if "images" in policy.capabilities:
-        settings |= {"style": style, "size": _words(size)}
+        settings |= {"style": style, "size": _words(size), "title": title or ("plain" if model else "file")}
     if params is not None:
         settings["sampling"] = {name: value for name, value in asdict(params).items() if name != "max_tokens"}
     if format is not None:
         settings |= {"format": format.name, "vocabulary": format.vocabulary.fingerprint}
     return settings
+
+
+def figure_title(title: TitleMode, style: str) -> str | None:
+    """The title of figures, as `ZoomTool` takes it; the compact style has none anyhow."""
+    return "Spectrum" if title == "plain" and style == REFERENCE_STYLE else None
 
 
 def _words(size: Size) -> str | None:
@@ -103,6 +114,8 @@ def vet(
     images: bool = False,
     style: str = REFERENCE_STYLE,
     size: Size = None,
+    title: TitleMode | None = None,
+    usage: Callable[[], Mapping[str, float]] = dict,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     total: int | None = None,
@@ -113,7 +126,8 @@ def vet(
     `specvet.views.full_view`): the compact style here, since it takes a millisecond, others in a process with a
     deadline. When `stop` is set the decision at hand is finished and recorded, then
     `vet` returns with `interrupted`. `total` is only handed on to `progress`. A model comes in an `Engine`, which has
-    budget, sampling and drawing of its own, and is asked about one spectrum after the other.
+    budget, sampling and drawing of its own, and is asked about one spectrum after the other; `usage` tells what it has
+    used by now (see `specvet.vetting.rollouts.usage_numbers`), for the receipt.
 
     Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, and what `items` raises.
     """
@@ -122,9 +136,9 @@ def vet(
         raise ValueError(f"tasks: give at least one, each once, not {keys}")
     style = check_style(style, size)
     if _is_engine(policy):
-        run.settle(vet_settings(tasks, policy.policy, frame_mode, policy.budget, style, size, policy.params))
+        run.settle(vet_settings(tasks, policy.policy, frame_mode, policy.budget, style, size, policy.params, title))
     else:
-        run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size))
+        run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size, title=title))
     for task in tasks:  # what was asked, in full: a user's file may change or go, and so may a built-in task
         write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
     keep = run.images.put if images else None
@@ -137,8 +151,9 @@ def vet(
             return run_agent(question, task, tool, policy, budget, pool, keep)
 
         watch = Watch(progress, total, time.perf_counter())
-        look = partial(ZoomTool, mode=frame_mode, style=style, size=size)
-        return _Batch(run, tasks, look, ask, stop or threading.Event(), watch).through(items)
+        named = figure_title(title or ("plain" if _is_engine(policy) else "file"), style)
+        look = partial(ZoomTool, mode=frame_mode, title=named, style=style, size=size)
+        return _Batch(run, tasks, look, ask, usage, stop or threading.Event(), watch).through(items)
 
 
 def _is_engine(policy: Policy | Engine) -> TypeIs[Engine]:
@@ -160,6 +175,7 @@ class _Batch:
     tasks: list[Task]
     look: Look
     ask: Ask
+    usage: Callable[[], Mapping[str, float]]
     stop: threading.Event
     watch: Watch
     source: Source = field(default_factory=Source)
@@ -187,8 +203,12 @@ class _Batch:
         except DiskFullError:
             self.waiting.clear()  # vetted again when there is room
             raise
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
         finally:
             self._flush()
+            self._use()
             self.run.note_session(skipped=watch.skipped, duplicates=watch.duplicates, interrupted=interrupted)
         return VetSummary(
             counts=watch.counts,
@@ -316,10 +336,15 @@ class _Batch:
     def _record(self, decision: Decision) -> None:
         """Put a decision on disk, after the ERROR rows that came before it, in one transaction."""
         rows = [*self.waiting.values(), decision]
+        self._use()
         self.run.record_many(rows)
         self.waiting.clear()
         for made in rows:
             self.watch.count(made)
+
+    def _use(self) -> None:
+        if used := self.usage():
+            self.run.note_session(usage=used)
 
     def _error(self, item: Item, reason: str) -> None:
         place, now = self._place(item), time.perf_counter()

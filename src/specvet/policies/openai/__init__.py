@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from specvet.policies.openai.errors import ServerError
-from specvet.policies.openai.patience import Clock, Patience
+from specvet.policies.openai.patience import PREFLIGHT, Clock, Patience
 from specvet.policies.openai.policy import TOOL_IMAGES, Manner, OpenAIPolicy, only_model
 from specvet.policies.openai.server import Server
 from specvet.policies.openai.turns import TextManner, ToolsManner
@@ -56,7 +56,8 @@ def open_policy(
         base_url, Usage(), patience=patience, concurrent=options.branches, clock=clock, environment=environment
     )
     # In a thread of its own, since the caller may have an event loop that runs.
-    model = options.model or _in_thread(lambda: asyncio.run(only_model(server)))
+    first = Server(base_url, Usage(), patience=PREFLIGHT, clock=clock, environment=environment)
+    model = options.model or _in_thread(lambda: asyncio.run(only_model(first)))
     return OpenAIPolicy(server, model, _manner(options, model), tool_images)
 
 

@@ -81,7 +81,8 @@ def said_by(body: bytes) -> tuple[str, str]:
 
 
 def explained(status: int, body: bytes, *, address: str, model: str | None, key: str) -> PolicyError:
-    """The error for a status that is no success. `key` says in words which key was sent, if any."""
+    """The error for a status that is no success. `key` says in words which key was sent, if any; "" where none is
+    set."""
     said, code = said_by(body)
     words = f" The server says: {said}" if said else ""
     if status in (400, 413, 422) and is_too_long(said, code):
@@ -89,8 +90,7 @@ def explained(status: int, body: bytes, *, address: str, model: str | None, key:
     match status:
         case 401:
             return ServerError(
-                f"{address} does not accept {key}: put a valid key into SPECVET_API_KEY (any server) or OPENAI_API_KEY "
-                f"(https, or this machine).{words}",
+                f"{address} {_unaccepted(key)}.{words}",
                 "unauthorised",
                 status=status,
                 fatal=True,
@@ -100,7 +100,8 @@ def explained(status: int, body: bytes, *, address: str, model: str | None, key:
             return _quota(address, words, status, said)
         case 403:
             return ServerError(
-                f"{address} forbids this: {key} may not use the model {model!r}, or nobody here may.{words}",
+                f"{address} forbids this: {key or 'who has no key'} may not use the model {model!r}, or nobody here "
+                f"may.{words}",
                 "forbidden",
                 status=status,
                 fatal=True,
@@ -162,6 +163,17 @@ def explained(status: int, body: bytes, *, address: str, model: str | None, key:
     )
 
 
+def _unaccepted(key: str) -> str:
+    if not key:
+        return "asks for a key; none is set (SPECVET_API_KEY or OPENAI_API_KEY)"
+    if key.startswith("no key"):
+        return f"asks for a key; {key.removeprefix('no key').strip(' ()')}"
+    return (
+        f"does not accept {key}: put a valid key into SPECVET_API_KEY (any server) or OPENAI_API_KEY (https, or this "
+        "machine)"
+    )
+
+
 def no_such_model(
     address: str, model: str | None, known: Sequence[str], said: str = "", status: int = 404
 ) -> ServerError:
@@ -213,6 +225,9 @@ def web_page(address: str, status: int, body: bytes) -> ServerError:
     title = re.search(rb"<title[^<>]*>([^<]*)</title>", body[:MAX_READ], re.IGNORECASE)
     shown = f" ({_shortened(_without_tags(title.group(1).decode('utf-8', 'replace')))})" if title else ""
     again = status in (408, 429) or status >= 500
+    if status in (502, 503, 504):
+        text = f"{address}: the proxy answers, the model server behind it does not (status {status}){shown}"
+        return ServerError(text, "web_page", status=status, again=True)
     return ServerError(
         f"{address} answers with a web page{shown} instead of JSON (status {status}): is --base-url right? It mostly "
         "ends in /v1, and a proxy must let it through.",

@@ -79,6 +79,10 @@ class Patience:
         return min(asked, self.longest_asked_s) + min(own, 1.0)
 
 
+PREFLIGHT = Patience(attempts=1, attempts_at_500=1, attempt_s=5.0, connect_s=5.0, total_s=5.0)
+"""For the first question of all, whether anybody is there."""
+
+
 def retry_after(headers: Mapping[str, str], today: float) -> float | None:
     """Seconds that the answer asks to wait: `retry-after-ms`, `Retry-After` in seconds or as an HTTP date; else None.
 

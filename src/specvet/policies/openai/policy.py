@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import re
 from collections.abc import Coroutine, Mapping, Sequence
@@ -12,6 +13,7 @@ from specvet.chat import Message
 from specvet.policies.base import Capability
 from specvet.policies.openai.answers import Choice, choices_in, counts_in
 from specvet.policies.openai.errors import ServerError, context_in, no_such_model
+from specvet.policies.openai.patience import PREFLIGHT
 from specvet.policies.openai.requests import Dialect, branch_seed, request_body, sends_n
 from specvet.policies.openai.server import Server
 from specvet.policies.openai.turns import TextManner, ToolsManner
@@ -103,6 +105,35 @@ class OpenAIPolicy:
     async def models(self) -> list[dict[str, Any]]:
         """What the server says it has: one entry a model, with its `id`; empty where it has no such list."""
         return await self.server.models()
+
+    async def preflight(self) -> None:
+        """Whether anybody answers, in a few seconds: the list of models, then one token.
+
+        For whoever waits at a terminal. A server without such a list passes, and so does one that is slow with its
+        first token: it may be loading the model. Raises PolicyError, TimeoutError.
+        """
+        patience, self.server.patience = self.server.patience, PREFLIGHT
+        asked = {"model": self.model, "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        try:
+            try:
+                await self.server.models(needed=True)
+            except ServerError as e:
+                if e.kind == "unreachable":
+                    raise
+            except TimeoutError as e:
+                within = f"did not list its models within {PREFLIGHT.attempt_s:.0f} s"
+                raise TimeoutError(f"{self.server.address} {within}: does a model server listen there?") from e
+            with contextlib.suppress(TimeoutError):
+                await self.server.post("chat/completions", asked, self.model, lambda answer: answer)
+        except ContextLengthError:
+            return
+        except ServerError as e:
+            # What is refused may be how it was asked, which the policy learns.
+            if e.fatal or e.kind in ("broken", "unreachable", "web_page", "bad_json"):
+                raise
+        finally:
+            self.server.patience = patience
+            await self.server.aclose()  # connections with little patience
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -276,7 +276,7 @@ def _key(url: httpx.URL, environment: Mapping[str, str]) -> tuple[str, str]:
         if name == "OPENAI_API_KEY" and url.scheme != "https" and not _is_here(url.host):
             return "", "no key (OPENAI_API_KEY is not sent over plain http; use SPECVET_API_KEY)"
         return key, f"the key in {name}"
-    return "", "no key (none is set)"
+    return "", ""
 
 
 def _is_here(host: str) -> bool:

@@ -19,14 +19,14 @@ policy itself, on the path that real questions take, with pictures made here. Wh
 | `orientation` | the model says on which side the square is; skipped for one that cannot say | |
 | `seed` | a seed repeats a sample, and another seed gives another | |
 | `n` | n = 3 gives three | |
-| `recomputed_logprobs` | log-probs are those of the model read afresh (torch) | |
-| `prefix` | the same with a cache kept from the turn before, which was used (torch) | |
-| `adapter` | the adapter changes log-probs against the base model, where both are given | |
+| `recomputed_logprobs` | log-probs are those of the model read afresh (torch) | torch |
+| `prefix` | the same with a cache kept from the turn before, which was used (torch) | torch |
+| `adapter` | the adapter changes log-probs against the base model; skipped while every B is 0 | torch, with one |
 
 For a text policy, whose ledger nobody can count, `token_count` asks whether each picture costs the same.
 
-Requests: at most 7 fast and 26 in full, of 16 tokens each (48 of a text policy), with at most three pictures of
-448 x 224 pixels. That is what a start of a run, or `specvet doctor`, costs on a paid service.
+Requests: at most 7 fast (9 of torch) and 26 in full, of 16 tokens each (48 of a text policy), with at most three
+pictures of 448 x 224 pixels. That is what a start of a run, or `specvet doctor`, costs on a paid service.
 """
 
 from specvet.policies.probes.report import Probe, ProbeReport

@@ -33,5 +33,5 @@ async def probe(policy: TokenPolicy | TextPolicy, *, fast: bool = False, base: A
 
 
 async def fast_probes(policy: TokenPolicy | TextPolicy) -> tuple[Probe, ...]:
-    """The probes for the start of a run: at most 7 requests. Raises a PolicyError that is fatal."""
+    """The probes for the start of a run: at most 7 requests (9 of torch). Raises a PolicyError that is fatal."""
     return (await probe(policy, fast=True)).probes

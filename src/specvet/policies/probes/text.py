@@ -9,7 +9,7 @@ from specvet.chat import Message
 from specvet.policies.probes import scene
 from specvet.policies.probes.asking import FailedError, NotAskedError, Outcomes, judged, outcomes
 from specvet.policies.probes.report import Probe, equal, reached, skipped
-from specvet.policies.probes.tokens import orientation, seeded
+from specvet.policies.probes.verdicts import orientation, seeded
 from specvet.policies.text import Replies, TextPolicy
 from specvet.policies.tokens import SamplingParams
 

@@ -24,6 +24,7 @@ from specvet.policies.probes.asking import (
     outcomes,
 )
 from specvet.policies.probes.report import Probe, beyond, equal, reached, skipped, within
+from specvet.policies.probes.verdicts import orientation, seeded
 from specvet.policies.tokens import ContextLengthError, Samples, SamplingParams, TokenPolicy
 from specvet.policies.tokens import Sequence as Sampled
 
@@ -96,6 +97,10 @@ async def token_probes(policy: TokenPolicy, *, fast: bool, base: Answer | None) 
         judged("later_image", lambda: differ.moved("later_image", ("later", "later_noise"))),
     ]
     if fast:
+        if hasattr(policy, "recomputed_logprobs"):  # nearly free there
+            probes += await asker.fresh()
+        if asker.lora() != "none":
+            probes.append(await asker.adapter(found, base))
         asker.release()
         return probes
     probes += [
@@ -106,7 +111,7 @@ async def token_probes(policy: TokenPolicy, *, fast: bool, base: Answer | None) 
         await asker.seed(),
         await asker.group(),
         *await asker.fresh(),
-        judged("adapter", lambda: asker.adapter(found, base)),
+        await asker.adapter(found, base),
     ]
     asker.release()
     return probes
@@ -262,11 +267,33 @@ class _Asker:
 
         return [judged("recomputed_logprobs", recomputed), judged("prefix", prefix)]
 
-    def adapter(self, found: Outcomes[Answer], base: Answer | None) -> Probe:
-        if base is None:
+    def lora(self) -> str:
+        """Whether a model on this machine has a LoRA: none, fresh or trained."""
+        return str(getattr(getattr(self.policy, "model", None), "adapter", "none"))
+
+    async def adapter(self, found: Outcomes[Answer], base: Answer | None) -> Probe:
+        """Against what the base model said, else against this model's log-probs without its LoRA."""
+        if base is None and self.lora() == "none":
             return skipped("adapter", "no adapter, or no base model to hold it against")
-        moved = _finite(_distance(found["curve"], base))
-        return beyond("adapter", moved, _rounding(self.policy), f"{_WHAT} against the base model")
+
+        async def moved() -> float:
+            if base is not None:
+                return _finite(_distance(found["curve"], base))
+            said, ledger = found["curve"].sampled, self.opening(scene.curve())
+            ledger.append_sampled(said.ids, said.logprobs, said.stop)
+            again: Any = self.policy.recomputed_logprobs  # type: ignore[attr-defined]
+            with_it, without = [await asyncio.to_thread(again, ledger, adapter=how) for how in (True, False)]
+            return float(np.abs(with_it - without).max(initial=0.0))
+
+        measured = await outcomes({"moved": moved()})
+
+        def judge() -> Probe:
+            value, bound = measured["moved"], _rounding(self.policy)
+            if value <= bound and self.lora() == "fresh":
+                return skipped("adapter", "it is freshly initialised (B = 0) and changes nothing yet")
+            return beyond("adapter", value, bound, f"{_WHAT} against the base model")
+
+        return judged("adapter", judge)
 
     def _ledger(self, messages: Sequence[Message]) -> Ledger:
         ledger = self.format.new_ledger()
@@ -342,7 +369,9 @@ def _token_count(found: Outcomes[Answer], names: Sequence[str]) -> Probe:
         if answer.prompt_tokens is None:
             return skipped("token_count", "the backend does not say how long the prompt is")
         off = answer.prompt_tokens - answer.ledger.n_tokens
-        told.append(f"{answer.prompt_tokens} for {answer.ledger.n_tokens} with {len(answer.ledger.images)} pictures")
+        n = len(answer.ledger.images)
+        what = f"{n} picture{'' if n == 1 else 's'}{' and a turn spelt by letters' if name == 'spelt' else ''}"
+        told.append(f"{answer.prompt_tokens} for {answer.ledger.n_tokens} with {what}")
         worst = max(worst, abs(off))
     return within("token_count", worst, 0, "tokens apart: " + ", ".join(told))
 
@@ -350,9 +379,9 @@ def _token_count(found: Outcomes[Answer], names: Sequence[str]) -> Probe:
 def _determinism(found: Outcomes[Answer]) -> Probe:
     curve, again = found["curve"], found["again"]
     moved = _finite(_distance(curve, again))
-    return Probe(
-        "determinism", curve.sampled.ids == again.sampled.ids, moved, None, f"{_WHAT} between two equal prompts"
-    )
+    same = curve.sampled.ids == again.sampled.ids
+    what = f"two equal prompts must give the same ids; {_WHAT} between them"
+    return Probe("determinism", same, moved, None, what)
 
 
 def _is_exact(policy: TokenPolicy) -> bool:
@@ -362,25 +391,3 @@ def _is_exact(policy: TokenPolicy) -> bool:
 
 def _rounding(policy: TokenPolicy) -> float:
     return ROUNDING_EXACT if _is_exact(policy) else ROUNDING
-
-
-def seeded(repeats: bool, varies: bool, sure: bool) -> Probe:
-    """The probe `seed`, from whether a seed repeats and another varies; `sure` where nothing is left to chance."""
-    if not repeats:
-        return Probe("seed", False, detail="the same seed gave two different samples: rollouts cannot be repeated")
-    if varies:
-        return Probe("seed", True, detail="a seed repeats its sample, and another gives another")
-    if sure:
-        return skipped("seed", "the model is so sure of its words that another seed changes nothing")
-    return Probe(
-        "seed", False, detail="two seeds gave the same sample at temperature 1: does the backend sample at all?"
-    )
-
-
-def orientation(said: dict[scene.Side, scene.Side | None]) -> Probe:
-    """The probe `orientation` from where a model says the square is, by where it is."""
-    if any(answer is None for answer in said.values()) or len(set(said.values())) < 3:
-        return skipped("orientation", "this model does not say where a red square is")
-    right = sum(side == answer for side, answer in said.items())
-    wrong = ", ".join(f"{answer} for {side}" for side, answer in said.items() if answer != side)
-    return equal("orientation", right, 4, "sides named rightly" + (f"; it says {wrong}" if wrong else ""))

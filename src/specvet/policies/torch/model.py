@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -83,6 +84,30 @@ class TorchModel:
         if self._weights is None:
             self._weights = _hash_of_files(self._files) if self._files else _hash_of_tensors(self.module)
         return self._weights
+
+    @property
+    def adapter(self) -> Literal["none", "fresh", "trained"]:
+        """Whether there is a LoRA in it; `fresh` where every B is 0, as LoRA begins, which changes nothing."""
+        parts = [p for name, p in self.module.named_parameters() if "lora_B" in name or "lora_embedding_B" in name]
+        if not parts:
+            return "none"
+        return "trained" if any(bool(p.detach().any()) for p in parts) else "fresh"
+
+    @contextmanager
+    def without_adapter(self) -> Iterator[None]:
+        """The base model alone, in this block. Only for the thread that computes, between its other work."""
+        # By the layers' own flag: peft's `disable_adapter` also changes what a trainer may train.
+        layers = [m for m in self.module.modules() if hasattr(m, "_disable_adapters")]
+        before = [layer._disable_adapters for layer in layers]
+        self.vision.forget()
+        try:
+            for layer in layers:
+                layer._disable_adapters = True
+            yield
+        finally:
+            for layer, was in zip(layers, before, strict=True):
+                layer._disable_adapters = was
+            self.vision.forget()
 
     def weights_changed(self) -> None:
         """Somebody trained the weights: files no longer say what they are, and features are no longer theirs."""

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import math
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,12 +109,13 @@ class TorchPolicy:
         """This trajectory is over: its rows are the first to be given away."""
         self._engine.release(ledger)
 
-    def recomputed_logprobs(self, ledger: Ledger) -> NDArray[np.float32]:
+    def recomputed_logprobs(self, ledger: Ledger, *, adapter: bool = True) -> NDArray[np.float32]:
         """Log-probs of all sampled tokens as the stock model gives them for the whole ledger, without any cache; shape
-        (n_sampled,). Waits for the engine's block in hand. Raises LedgerError, PolicyError."""
+        (n_sampled,). With `adapter` False, those of the base model. Waits for the engine's block in hand. Raises
+        LedgerError, PolicyError."""
 
         def compute() -> NDArray[np.float32]:
-            with torch.no_grad():
+            with torch.no_grad(), nullcontext() if adapter else self.model.without_adapter():
                 values: NDArray[np.float32] = self.model.logprobs([ledger])[0].cpu().numpy()
             return values
 

@@ -29,7 +29,7 @@ def tiny_model(family: str = "qwen2_5_vl", seed: int = 0) -> Any:
     Raises PolicyError for a family that is not known.
     """
     if family not in FAMILIES:
-        raise PolicyError(f"there is no model family {family!r}; known are {', '.join(FAMILIES)}", fatal=True)
+        raise PolicyError(f"there is no chat format {family!r}; known are {', '.join(FAMILIES)}", fatal=True)
     config = tiny_config(family, tiny_vocabulary(family))
     return random_model(config, seed)
 

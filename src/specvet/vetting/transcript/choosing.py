@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -53,6 +55,27 @@ def chosen(run: RunFolder, wanted: Wanted) -> Iterator[tuple[int, Decision]]:
                 yield n, decision.model_copy(update={"trajectory": found})
         if n == wanted.n:
             return
+
+
+def missing(run: RunFolder, wanted: Wanted) -> str:
+    """Why nothing of the run is what was wanted: what samples there are, or which names are like the one given."""
+    if wanted.sample is not None:
+        others = dataclasses.replace(wanted, sample=None)
+        every = {d.sample for n, d in enumerate(run.decisions(with_trajectories=False), start=1) if others.fits(n, d)}
+        if every:
+            *most, last = [str(sample) for sample in sorted(every)]
+            samples = f"samples {', '.join(most)} and {last}" if most else f"sample {last} only"
+            return f"no sample {wanted.sample}: {'it' if wanted.id is not None else 'what fits'} has {samples}"
+    if wanted.id is None:
+        return "no such trajectory"
+    known: set[str] = set()
+    for decision in run.decisions(with_trajectories=False):
+        if wanted.id in names(decision):  # other filters leave it out
+            return f"no such trajectory of {wanted.id!r}"
+        known |= {decision.id, os.path.basename(decision.file)} - {""}
+    near = difflib.get_close_matches(wanted.id, sorted(known), n=3)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"no trajectory called {wanted.id!r}{hint}"
 
 
 def list_row(n: int, decision: Decision) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from specvet.records import Decision, RunFolder, bytes_hash
@@ -81,20 +82,20 @@ class Gallery:
         spectrum = self._opened()
         if spectrum is None:
             return None, self._problem
-        for style, size in self._styles():
+        for (style, size), title in product(self._styles(), (None, "Spectrum")):
             try:
-                view = self._drawn(spectrum, seen, style, size)
+                view = self._drawn(spectrum, seen, title, style, size)
             except ValueError:
                 continue
             if view.content_hash == seen.view_hash:
                 return view, ""
         return None, "not kept by the run, and the spectrum's file does not give the picture that was seen any more"
 
-    def _drawn(self, spectrum: Spectrum, seen: ObservationRecord, style: str, size: Size) -> View:
+    def _drawn(self, spectrum: Spectrum, seen: ObservationRecord, title: str | None, style: str, size: Size) -> View:
         z = self._decision.z or 0.0
         if seen.window is None:
-            return full_view(spectrum, z, None, style, size)
-        return zoom_view(spectrum, seen.window, z, None, style, size)
+            return full_view(spectrum, z, title, style, size)
+        return zoom_view(spectrum, seen.window, z, title, style, size)
 
     def _styles(self) -> Iterable[tuple[str, Size]]:
         """(style, size) as the run states them, then what it may have meant: the hash of the view decides."""
