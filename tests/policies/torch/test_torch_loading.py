@@ -67,7 +67,7 @@ def test_all_formats_have_a_tiny_model_that_a_seed_repeats() -> None:
         one, same, other = (tiny_model(name, seed).lm_head.weight for seed in (1, 1, 2))
         assert torch.equal(one, same)
         assert not torch.equal(one, other)
-    with pytest.raises(PolicyError, match="no model family 'gpt'; known are qwen2_5_vl"):
+    with pytest.raises(PolicyError, match="no chat format 'gpt'; known are qwen2_5_vl"):
         tiny_model("gpt")
 
 
@@ -152,7 +152,7 @@ def test_an_adapter_of_another_model_is_refused_not_half_used(folders: dict[str,
         ({"dtype": "int4"}, "no dtype 'int4'; known are auto, float32"),
         ({"model": "/nowhere/model"}, "neither a model folder nor a hub id"),
         ({"branches": 0}, "at least one sequence"),
-        ({"format": "llama"}, "no model family 'llama'"),
+        ({"format": "llama"}, "no chat format 'llama'"),
         ({"device": "meta"}, "no device 'meta' here"),
         ({"base_url": "http://x/v1"}, "--base-url is of a server"),
         ({"revision": "main"}, "--revision is of a hub id"),
