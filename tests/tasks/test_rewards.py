@@ -10,7 +10,7 @@ import pytest
 from golden_turns_lab import golden_turns
 
 from specvet.tasks import Task
-from specvet.tasks.rewards import Reward, Variant, Weights, paper_reading, reward
+from specvet.tasks.rewards import Reward, Variant, Weights, chapter_reading, paper_reading, reward
 
 GOLDEN = Path(__file__).parents[2].parent / "shared" / "golden" / "reward" / "spec_o3_published.jsonl"
 PUBLISHED = [c for c in golden_turns() if "published" in c]
@@ -97,3 +97,35 @@ def test_a_truth_or_variant_that_is_none_is_refused() -> None:
         reward(GOOD, "UNSURE")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'published'"):
         reward(GOOD, "YES", "published")  # type: ignore[arg-type]
+
+
+CALL = "<think>a</think>\n<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>"
+
+
+@pytest.mark.parametrize(
+    ("turns", "predicted", "format_ok"),
+    [
+        ([CALL, "<think>b</think>\n\n<answer>\\boxed{YES} Hα is broad.</answer>"], "YES", True),
+        (["<think>b</think><answer>\\boxed{NO}</answer>"], "NO", True),
+        (["<think>b</think><answer> \\boxed{NO} or \\boxed{YES}</answer>"], "NO", True),  # the first box counts
+        (["<think>b</think><answer>\\boxed{NO}</answer>\n</answer>"], "NO", True),  # and the last end
+        (["<think>b</think><answer>It is \\boxed{NO}</answer>"], "", False),  # the box must come first
+        (["<think>b</think>YES it is, or is it"], "YES", False),  # whatever follows the word
+        (["<think>b</think>\\boxed{NO"], "NO", False),
+        (["<think>b</think>NOTHING"], "", False),
+        (["<think>b</think>yes"], "", False),  # capitals only
+        (["<think>YES</think>"], "", False),
+        (["YES"], "", False),  # it never stopped thinking
+        (["<think>a</think>b</think><answer>\\boxed{YES}</answer>"], "", False),  # the first end of a thought counts
+        (["<think>a</think>words", "<think>b</think><answer>\\boxed{YES}</answer>"], "YES", False),
+        ([CALL], "", False),
+        ([], "", False),
+    ],
+)
+def test_the_chapter_variant_reads_as_the_public_reproduction_does(
+    turns: list[str], predicted: str, format_ok: bool
+) -> None:
+    assert chapter_reading(turns, "xml") == (predicted, format_ok)
+    for truth in ("YES", "NO"):
+        given = reward(turns, truth, "chapter", calls="xml", format_ok=not format_ok)  # the ids' verdict is not asked
+        assert given == Reward((predicted == truth) - 0.2 * (not format_ok), predicted == truth, format_ok, predicted)

@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "agent"))
 from rollout_lab import Scripted, gambler, task, timeless
 
 from specvet.agent import Engine
+from specvet.data.questions import read_questions
+from specvet.policies.tokens import usage_numbers
 from specvet.records import RunFolder
 from specvet.tasks import Task
-from specvet.vetting.questions import read_questions
-from specvet.vetting.rollouts import Wanted, rollout, usage_numbers, wanted_of_questions
+from specvet.vetting.rollouts import Wanted, rollout, wanted_of_questions
 from specvet.vetting.watch import RolloutProgress, RolloutSummary
 
 GROUP = 3

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import runner_lab as lab
 
+from specvet.data import files
 from specvet.policies import Answered, Call, Malformed
 from specvet.records import DiskFullError, RunFolder
 from specvet.records.schema import Answer, StopReason, Verdict
-from specvet.vetting import runner, source
+from specvet.vetting import runner
 from specvet.vetting.items import Item
 from specvet.vetting.runner import vet
 
@@ -65,7 +66,7 @@ def test_list_rows_of_one_missing_file_each_get_their_error(tmp_path):
 
 def test_a_reader_or_policy_that_breaks_never_stops_the_batch(tmp_path, monkeypatch):
     names = lab.write_spectra(tmp_path / "data", 4)
-    read = source.read
+    read = files.read
 
     def broken(file):
         if file == names[1]:
@@ -76,7 +77,7 @@ def test_a_reader_or_policy_that_breaks_never_stops_the_batch(tmp_path, monkeypa
         if names[2] in trajectory.question.id:
             raise RuntimeError("in the policy")
 
-    monkeypatch.setattr(source, "read", broken)
+    monkeypatch.setattr(files, "read", broken)
     with RunFolder.open(tmp_path / "run") as run:
         vet(lab.files_of(names), lab.TASKS[:1], lab.Counting(odd), run)
         made = {d.file: d.verdict for d in run.decisions()}

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from specvet.agent import Budget, Engine
     from specvet.agent.talk import ModelPolicy
+    from specvet.data.asking import TitleMode
     from specvet.policies import Policy
     from specvet.policies.options import ModelOptions
     from specvet.policies.tokens import SamplingParams
     from specvet.records import RunFolder
-    from specvet.vetting.runner import TitleMode
 
 PolicyName = Annotated[
     str, typer.Option("--policy", metavar="NAME", help="Who decides: line-indices, torch, openai, trio or tinker.")
@@ -116,7 +116,7 @@ def probed(engine: Engine) -> list[dict[str, Any]]:
 
 def probe_into(run: RunFolder, engine: Engine, quiet: bool) -> dict[str, float]:
     """The start-up probes, into the receipt; a failed one ends the command. Returns what they used, by name."""
-    from specvet.vetting.rollouts import usage_numbers
+    from specvet.policies.tokens import usage_numbers
 
     results = probed(engine)
     used = usage_numbers(engine.policy.usage)
@@ -140,7 +140,7 @@ def probe_into(run: RunFolder, engine: Engine, quiet: bool) -> dict[str, float]:
 
 def usage_of(engine: Engine, probing: Mapping[str, float]) -> Callable[[], dict[str, float]]:
     """What the engine's policy has used by now, by name, with what of it were probes."""
-    from specvet.vetting.rollouts import usage_numbers
+    from specvet.policies.tokens import usage_numbers
 
     return lambda: {**usage_numbers(engine.policy.usage), **probing}
 

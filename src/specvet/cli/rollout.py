@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from specvet.agent import Budget
     from specvet.agent.talk import ModelPolicy
     from specvet.cli.rollout_summary import Kept
+    from specvet.data.asking import TitleMode
     from specvet.policies import Policy
     from specvet.policies.tokens import SamplingParams
     from specvet.records.schema import Answer
     from specvet.tasks import Task
     from specvet.vetting.rollouts import Wanted
-    from specvet.vetting.runner import TitleMode
     from specvet.vetting.watch import RolloutSummary
 
 
@@ -218,9 +218,10 @@ class _Asked:
         z_column: str | None,
         limit: int | None,
     ) -> None:
+        from specvet.data.asking import tasks_of
+        from specvet.data.questions import is_question_file, read_questions
         from specvet.tasks import resolve_tasks
         from specvet.vetting.inputs import InputError, expand_inputs
-        from specvet.vetting.questions import is_question_file, read_questions
         from specvet.vetting.rollouts import wanted_of_items, wanted_of_questions
 
         self.notices: list[str] = []
@@ -248,9 +249,9 @@ class _Asked:
                 if not questions:
                     raise InputError(f"{files[0]}: holds no question about {', '.join(given)}")
             questions = questions[:limit]
-            named = dict.fromkeys(q.question.task for q in questions)
-            self.tasks = [given.get(key) or _task_of_key(key, files[0]) for key in named]
-            self.wanted = wanted_of_questions(questions, {t.key: t for t in self.tasks})
+            named = tasks_of(questions, files[0], given.values())
+            self.tasks = list(named.values())
+            self.wanted = wanted_of_questions(questions, named)
             self.total = len(questions)
             return
         if not task:
@@ -264,16 +265,6 @@ class _Asked:
         counted = items.total if limit is None else limit if items.total is None else min(limit, items.total)
         self.at_least = True
         self.total = None if counted is None else counted * len(self.tasks)
-
-
-def _task_of_key(key: str, file: str) -> Task:
-    from specvet.tasks import builtin_tasks
-    from specvet.vetting.inputs import InputError
-
-    task = builtin_tasks().get(key)
-    if task is None:
-        raise InputError(f"{file}: asks about the task {key!r}, which is not built in; give its YAML file with --task")
-    return task
 
 
 def _made(

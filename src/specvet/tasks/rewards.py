@@ -7,8 +7,12 @@ r"""What a trajectory is worth in training: 1 for the right answer, less 0.2 for
   published training. It reads all turns as one text, and so has its quirks: a box inside a thought counts; of two boxes
   in one block the first counts; without a box any "yes" of the text counts before any "no"; a call beside the answer,
   words after it and picture tokens are no fault of format.
+- `chapter`: what the public reproduction with Qwen3.5 computes (KMnO4-zx/agentic-rl-lab, `09-spec-o3/train_rl.py`). It
+  reads only what follows the first `</think>` of the last turn: YES or NO at its very beginning counts, whatever comes
+  after the word, behind an `<answer>`, an open box, both or neither. The format is good where that body is one answer
+  block that opens with its box, and all turns before it are calls.
 
-Both give correct·1 − 0.2·[bad format]; nothing is added for calls. The text never includes observations.
+All give correct·1 − 0.2·[bad format]; nothing is added for calls. The text never includes observations.
 """
 
 from __future__ import annotations
@@ -19,9 +23,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from specvet.tasks.answers import lenient_answer, strict_format
-from specvet.tasks.turns import THINK, THOUGHT, Dialect, Word
+from specvet.tasks.turns import THINK, THOUGHT, Call, Dialect, Word, read_turn
 
-Variant = Literal["default", "paper"]
+Variant = Literal["default", "paper", "chapter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +59,20 @@ def reward(
     """The reward of a trajectory's assistant turns, each as a text with its prefix and without its end token.
 
     `calls` is the dialect of the format's calls (None takes both). `format_ok` is what the parser decided on the ids,
-    where there are any; without it `default` decides on the text. `paper` looks at neither. Raises ValueError for a
-    truth or variant that is none.
+    where there are any; without it `default` decides on the text. `paper` and `chapter` decide on the text always.
+    Raises ValueError for a truth or variant that is none.
     """
     if truth not in ("YES", "NO"):
         raise ValueError(f"the truth is {truth!r}; rewards know YES and NO")
     if variant == "paper":
         predicted, well = paper_reading("".join(turns))
+    elif variant == "chapter":
+        predicted, well = chapter_reading(turns, calls)
     elif variant == "default":
         predicted = lenient_answer(turns) or ""
         well = strict_format(turns, calls) if format_ok is None else format_ok
     else:
-        raise ValueError(f"there is no reward {variant!r}; there are default and paper")
+        raise ValueError(f"there is no reward {variant!r}; there are default, paper and chapter")
     correct = " ".join(predicted.split()) == truth
     score = weights.correct * correct + weights.bad_format * (not well)
     return Reward(score, correct, well, predicted)
@@ -113,3 +119,18 @@ def _any_word(text: str) -> str:
         if re.search(rf"\b{word}\b", text, re.IGNORECASE):
             return word
     return ""
+
+
+_SAID_FIRST = re.compile(r"(?:<answer>\s*)?(?:\\boxed\{)?(YES|NO)\b")
+_ANSWERED = re.compile(r"<answer>\s*\\boxed\{(?:YES|NO)\}.*</answer>", re.DOTALL)
+
+
+def chapter_reading(turns: Sequence[str], calls: Dialect | None = None) -> tuple[str, bool]:
+    """(prediction, whether the format is good) as the public reproduction has them."""
+    if not turns:
+        return "", False
+    body = turns[-1].partition(THOUGHT)[2].strip()
+    said = _SAID_FIRST.match(body)
+    well = _ANSWERED.fullmatch(body) is not None
+    well = well and all(isinstance(read_turn(turn, calls).act, Call) for turn in turns[:-1])
+    return said[1] if said else "", well

@@ -152,7 +152,7 @@ class Task(Strict):
     rivals: tuple[RivalOrName, ...] = ()
     """Likelier classes that a NO may name; a string refers to a built-in one."""
     answers: tuple[Literal["YES"], Literal["NO"]] = ("YES", "NO")
-    reward: Literal["default", "paper"] = "default"
+    reward: Literal["default", "paper", "chapter"] = "default"
     """Which reward scores an answer in training."""
     sources: Annotated[tuple[Text, ...], Field(min_length=1)]
     """Papers and survey documents that the above rests on."""

@@ -40,8 +40,11 @@ class YamlText:
         return line
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader without aliases, which can grow a small file into a huge one, and without yes/no booleans."""
+class StrictLoader(yaml.SafeLoader):
+    """SafeLoader that refuses repeated keys, and aliases, which can grow a small file into a huge one.
+
+    What it refuses itself is a plain `MarkedYAMLError`, no subclass of it, and worded for people.
+    """
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -63,6 +66,10 @@ class _Loader(yaml.SafeLoader):
                 )
             seen[key.value] = key.start_mark.line + 1
         return node
+
+
+class _Loader(StrictLoader):
+    """Without yes/no booleans."""
 
 
 _Loader.yaml_implicit_resolvers = {

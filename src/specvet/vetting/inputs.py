@@ -20,7 +20,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from specvet.vetting.inputs_columns import InputError, RowReader
+from specvet.data.errors import InputError
+from specvet.vetting.inputs_columns import RowReader
 from specvet.vetting.inputs_listed import ListTable, Unrecognised
 from specvet.vetting.inputs_tables import open_list
 from specvet.vetting.items import Item

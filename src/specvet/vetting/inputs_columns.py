@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from specvet.data.errors import InputError
 from specvet.vetting.inputs_surveys import SURVEYS, Places, RowError, Survey, Tree
 from specvet.vetting.items import Item
 
@@ -41,10 +42,6 @@ Z = ("z", "redshift")
 PIPELINE_Z = ("z_err", "zerr", "zwarn", "zwarning")
 
 NULLS = frozenset({"", "nan", "null", "none", "--", "n/a", "na", "<na>", "masked", "-"})
-
-
-class InputError(ValueError):
-    """Inputs that no run can start from; the message says what is wrong and what is needed."""
 
 
 def where_spectra_are(columns: Sequence[str], path_column: str | None) -> int | Survey | None:

@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 
-from specvet.vetting.inputs_columns import InputError, no_columns_message, where_spectra_are
+from specvet.data.errors import InputError
+from specvet.vetting.inputs_columns import no_columns_message, where_spectra_are
 from specvet.vetting.inputs_fits import fits_list, plainly_spectral
 from specvet.vetting.inputs_listed import SPECTRAL, ListTable, Row, Unrecognised, array_rows, as_text
 

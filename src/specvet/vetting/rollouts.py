@@ -15,24 +15,26 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from specvet.agent import Budget, run_agent
 from specvet.agent.rollout import Tally
 from specvet.agent.talk import ModelPolicy
+from specvet.data.asking import TitleMode, figure_title
+from specvet.data.files import failure, printable
+from specvet.data.questions import Asked
 from specvet.policies import Policy
-from specvet.policies.tokens import SamplingParams, Usage
+from specvet.policies.tokens import SamplingParams
 from specvet.records import WHOLE_FILE, RunFolder, write_atomic
 from specvet.records.schema import Question, SpectrumRef, TrajectoryRecord
 from specvet.spectra import FrameMode
 from specvet.tasks import Task, task_text
 from specvet.tools import ZoomTool
 from specvet.vetting.items import Item
-from specvet.vetting.questions import Asked
-from specvet.vetting.rows import asked_row, decided, description, error_id, error_row, failure, printable
-from specvet.vetting.runner import TitleMode, figure_title, vet_settings
+from specvet.vetting.rows import asked_row, decided, description, error_id, error_row
+from specvet.vetting.runner import vet_settings
 from specvet.vetting.source import Source
 from specvet.vetting.watch import RolloutProgress, RolloutSummary, RolloutWatch
 from specvet.views import REFERENCE_STYLE, Size
@@ -152,8 +154,8 @@ def rollout(
     """Make `group` trajectories of every question that `wanted` asks for, into `run`.
 
     When `stop` is set nothing more is begun, and it returns with `interrupted` when all that is under way is over and
-    on disk. `usage` tells what the policy has used by now (see `usage_numbers`), for the receipt; `total`
-    (trajectories) is handed on to `progress`.
+    on disk. `usage` tells what the policy has used by now (see `specvet.policies.tokens.usage_numbers`), for the
+    receipt; `total` (trajectories) is handed on to `progress`.
 
     `before` is called before the first trajectory is begun, and not at all where none is missing. `title` is as for
     `specvet.vetting.runner.vet_settings`.
@@ -356,9 +358,3 @@ class _Batch:
 
 class _Problem(Exception):  # noqa: N818 - never leaves this module
     """What a list entry says of itself."""
-
-
-def usage_numbers(usage: Usage) -> dict[str, float]:
-    """A policy's usage as numbers by name; what it counts besides stands under `notes.`."""
-    numbers = {name: float(value) for name, value in asdict(usage).items() if name != "notes"}
-    return numbers | {f"notes.{name}": float(value) for name, value in usage.notes.items()}

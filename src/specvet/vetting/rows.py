@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from specvet.data.files import failure, printable
 from specvet.records import WHOLE_FILE, Decision
 from specvet.records.schema import Answer, TrajectoryRecord, Verdict
-from specvet.spectra import Frame, Spectrum, SpectrumReadError
+from specvet.spectra import Frame, Spectrum
 from specvet.vetting.items import Item
 
 _LARGEST_ROW = 2**62
 _LONGEST_REASON = 600
-
-
-class SelectionError(LookupError):
-    """A file that was read but does not hold the target that the list asks for."""
 
 
 def asked_row(item: Item) -> int | None:
@@ -83,35 +80,10 @@ def decided(described: dict[str, Any], task: str, outcome: TrajectoryRecord | Ex
     return Decision(**described, task=task, verdict=outcome.verdict, trajectory=outcome)
 
 
-def failure(error: Exception) -> str:
-    """An exception in words; one whose message is made for people needs no name."""
-    if isinstance(error, SpectrumReadError | SelectionError):
-        return str(error.args[0]) if error.args else str(error)
-    return f"{type(error).__name__}: {error}"
-
-
 def one_line(text: str) -> str:
     """`text` on one line and not endless."""
     line = " ".join(printable(text).split())
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
-
-
-def printable(text: str) -> str:
-    """`text` as UTF-8 can hold it: a file name in another encoding keeps its odd bytes as `\\xe9`."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return (
-            text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-            if _escaped(text)
-            else ascii(text)
-        )
-    return text
-
-
-def _escaped(text: str) -> bool:
-    """Whether every lone surrogate stands for a byte of a file name (PEP 383)."""
-    return not any(0xD800 <= ord(c) <= 0xDFFF and not 0xDC80 <= ord(c) <= 0xDCFF for c in text)
 
 
 def _finite(value: float | None) -> float | None:

@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from specvet.agent import Budget, run_agent, task_hash
+from specvet.data.asking import TitleMode, figure_title
+from specvet.data.files import failure, printable
 from specvet.policies import Policy
 from specvet.records import WHOLE_FILE, Decision, DiskFullError, RunFolder, write_atomic
 from specvet.records.schema import Question, SpectrumRef, TrajectoryRecord
@@ -32,9 +34,7 @@ from specvet.vetting.rows import (
     description,
     error_id,
     error_row,
-    failure,
     is_users_z,
-    printable,
     selection,
 )
 from specvet.vetting.source import Source, file_state
@@ -55,10 +55,6 @@ _BATCH = 500
 
 _BATCH_SECONDS = 1.0
 """How long one may wait for the others."""
-
-
-TitleMode = Literal["plain", "file"]
-"""`file` writes the file's name over each figure, as in the published data; it may tell a model the class."""
 
 
 def vet_settings(
@@ -94,11 +90,6 @@ def vet_settings(
     return settings
 
 
-def figure_title(title: TitleMode, style: str) -> str | None:
-    """The title of figures, as `ZoomTool` takes it; the compact style has none anyhow."""
-    return "Spectrum" if title == "plain" and style == REFERENCE_STYLE else None
-
-
 def _words(size: Size) -> str | None:
     return f"{size[0]}x{size[1]}" if isinstance(size, tuple) else size
 
@@ -127,7 +118,7 @@ def vet(
     deadline. When `stop` is set the decision at hand is finished and recorded, then
     `vet` returns with `interrupted`. `total` is only handed on to `progress`. A model comes in an `Engine`, which has
     budget, sampling and drawing of its own, and is asked about one spectrum after the other; `usage` tells what it has
-    used by now (see `specvet.vetting.rollouts.usage_numbers`), for the receipt.
+    used by now (see `specvet.policies.tokens.usage_numbers`), for the receipt.
 
     Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, and what `items` raises.
     """

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import os
 
-from specvet.spectra import Spectrum, read
+from specvet.data.files import SelectionError, SpectrumFiles, row_of
+from specvet.spectra import Spectrum
 from specvet.vetting.items import Item
-from specvet.vetting.rows import SelectionError, printable
 
 
 class Source:
     """Reads files and picks the targets that entries ask for; keeps one file, or what was wrong with it."""
 
     def __init__(self) -> None:
-        self._file: str | None = None
-        self._spectra: list[Spectrum] = []
-        self._trouble: Exception | None = None
+        self._files = SpectrumFiles(kept=1)
         self.state: tuple[int, int] | None = None
         """(bytes, time of change in ns) of the file at hand, as it was before it was read."""
 
     def select(self, item: Item) -> list[Spectrum]:
         """The spectra of an entry, at least one. Raises what the reader raises, and `SelectionError`."""
-        spectra = self._read(item.file)
+        if not self._files.has(item.file):
+            self.state = file_state(item.file)
+        spectra = self._files.spectra(item.file)
         if item.row is not None:
-            found = [s for s in spectra if s.row == item.row]
-            if not found:
-                count = (
-                    f"{len(spectra)} targets, rows 0 to {len(spectra) - 1}" if len(spectra) > 1 else "one target, row 0"
-                )
-                raise SelectionError(f"{item.file}: there is no row {item.row}; the file holds {count}")
-            return found
+            return [row_of(spectra, item.file, item.row)]
         if not item.ids:
             return spectra
         found = [s for s in spectra if _matches(s, item.ids, alone=len(spectra) == 1)]
@@ -39,24 +33,6 @@ class Source:
                 f"{item.file}: no target of this file has {wanted}; the file holds {_held(spectra, item)}"
             )
         return found
-
-    def _read(self, file: str) -> list[Spectrum]:
-        if file != self._file:
-            self._file, self._spectra, self._trouble = None, [], None
-            self.state = file_state(file)
-            try:
-                name = printable(file)
-                self._spectra = read(file) if name == file else read(file, name=name)
-            except MemoryError:
-                raise
-            except Exception as e:  # kept for the next entries of the same file
-                self._trouble = e
-            self._file = file
-        if self._trouble is not None:
-            raise self._trouble.with_traceback(None)
-        if not self._spectra:
-            raise SelectionError(f"{file}: holds no spectrum")
-        return self._spectra
 
 
 def file_state(file: str) -> tuple[int, int] | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from specvet.data.files import printable
 from specvet.records import Decision
 from specvet.records.schema import Answer, TrajectoryRecord
-from specvet.vetting.rows import printable
 
 if TYPE_CHECKING:
     from specvet.agent.rollout import Tally

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from specvet.data.errors import InputError
+from specvet.data.questions import is_question_file, read_questions
 from specvet.records.schema import Question, SpectrumRef
-from specvet.vetting.inputs import InputError
-from specvet.vetting.questions import is_question_file, read_questions
 
 FIRST = {"id": "q1", "task": "cv", "spectrum": {"path": "spectra/a.fits", "row": 2}, "answer": "YES"}
 SECOND = {

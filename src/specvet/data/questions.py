@@ -18,8 +18,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from specvet.data.errors import InputError
+from specvet.data.jsonl import json_lines
 from specvet.records.schema import Question, SpectrumRef
-from specvet.vetting.inputs import InputError
 
 _FIELDS = {"id", "task", "spectrum"}
 """Without which it is no question."""
@@ -34,6 +35,8 @@ class Asked:
     question: Question
     file: str
     """The spectrum's file, from here."""
+    where: str = ""
+    """Which line or row of which question file, for people."""
 
 
 def is_question_file(path: str) -> bool:
@@ -91,7 +94,7 @@ def read_questions(path: str) -> list[Asked]:
                 "question a spectrum and task, so put the second into a file and a run of its own"
             )
         ids[question.id] = places[place] = where
-        asked.append(Asked(question, file))
+        asked.append(Asked(question, file, where))
     if not asked:
         raise InputError(f"{path}: holds no question")
     return asked
@@ -102,34 +105,7 @@ def _rows(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.lower().endswith((".parquet", ".pq")):
         yield from _parquet(path)
         return
-    try:
-        with open(path, encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, start=1):
-                if not line.strip():
-                    continue
-                where = f"{path} line {number}"
-                try:
-                    fields = json.loads(line)
-                except ValueError as e:
-                    raise InputError(f"{where}: is no JSON ({e}); a question file has one object a line") from None
-                if not isinstance(fields, dict):
-                    raise InputError(f"{where}: holds a {type(fields).__name__}, not an object")
-                if "\\ud" in line.lower() and not _is_text(fields):
-                    raise InputError(
-                        f"{where}: holds half a character (\\ud800 to \\udfff alone), which no file can keep"
-                    )
-                yield where, fields
-    except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"{path}: cannot be read: {e}") from None
-
-
-def _is_text(fields: Mapping[str, Any]) -> bool:
-    """Whether UTF-8 can hold it: JSON's escapes can spell half a surrogate pair."""
-    try:
-        json.dumps(fields, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
+    yield from json_lines(path, "a question file")
 
 
 def _parquet(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
