@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -183,12 +183,12 @@ class _Group:
         talk = await self._begun(root, seen) if isinstance(step, Ask) else None
         if not isinstance(step, Ask) or talk is None:
             await self.scene.keep(seen.observation)
-            return await _all_of([self._branch(root.branch(branch), None, None) for branch in self.branches])
+            return await all_of([self._branch(root.branch(branch), None, None) for branch in self.branches])
         talks = [talk.fork() for _ in self.branches]
         try:
             first = await self._first(step, talk)
             ways = zip(self.branches, talks, first, strict=True)
-            return await _all_of([self._branch(root.branch(branch), t, said) for branch, t, said in ways])
+            return await all_of([self._branch(root.branch(branch), t, said) for branch, t, said in ways])
         finally:
             for each in (*talks, talk):  # also those that never got under way
                 each.close()
@@ -363,7 +363,7 @@ async def _within(seconds: float, work: Awaitable[T]) -> T:
         raise
 
 
-async def _all_of(ways: list[Coroutine[Any, Any, TrajectoryRecord]]) -> list[TrajectoryRecord]:
+async def all_of(ways: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of all; the first that raises has the others cancelled, and is raised when they have ended."""
     tasks = [asyncio.create_task(way) for way in ways]
     try:

@@ -43,8 +43,8 @@ class Datum:
 
     @property
     def n_learnt(self) -> int:
-        """Tokens that carry weight."""
-        return int(self.weights.sum())
+        """Tokens that carry weight: those above 0, however large. A batch's N is the sum of these."""
+        return int((self.weights > 0).sum())
 
     @property
     def images(self) -> tuple[ImageSegment, ...]:

@@ -1,14 +1,18 @@
 """Small real vocabularies, one a family: all 256 bytes, a few merges, and the family's own control tokens and tags.
 
 For tests and for tiny random models: every text has ids below 512, nothing is downloaded, and BPE still merges, so that
-a text can have more than one spelling in ids.
+a text can have more than one spelling in ids. Where `texts` are given, merges are learnt from them, and each of their
+words becomes one token: a tiny model that learns reads a quarter as many.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer
@@ -57,12 +61,12 @@ MAX_IDS = 512
 
 
 @cache
-def tiny_vocabulary(format: str) -> Vocabulary:
+def tiny_vocabulary(format: str, texts: tuple[str, ...] = ()) -> Vocabulary:
     """The small vocabulary for a chat format (`qwen2_5_vl`, …)."""
-    return Vocabulary(tiny_tokenizer(format))
+    return Vocabulary(tiny_tokenizer(format, texts))
 
 
-def tiny_tokenizer(format: str) -> Tokenizer:
+def tiny_tokenizer(format: str, texts: tuple[str, ...] = ()) -> Tokenizer:
     """A new tokenizer for a chat format, as the `tokenizers` library has it."""
     template = FAMILIES[format].template
     added, split = {
@@ -73,9 +77,7 @@ def tiny_tokenizer(format: str) -> Tokenizer:
     letters = letters_of_bytes()
     vocab = {letter: b for b, letter in enumerate(letters)}
     merges = []
-    for left, right in _merges():
-        a = "".join(letters[b] for b in left)
-        b = "".join(letters[b] for b in right)
+    for a, b in _learnt(texts, added, split) if texts else _merges():
         if a + b not in vocab:
             vocab[a + b] = len(vocab)
             merges.append((a, b))
@@ -83,15 +85,18 @@ def tiny_tokenizer(format: str) -> Tokenizer:
     for token in added:  # one by one: tags and control tokens take ids in this order
         entry = AddedToken(token, special=token not in ORDINARY_TAGS, normalized=False)
         (tokenizer.add_tokens if token in ORDINARY_TAGS else tokenizer.add_special_tokens)([entry])
-    assert tokenizer.get_vocab_size() <= MAX_IDS
+    assert texts or tokenizer.get_vocab_size() <= MAX_IDS
     return tokenizer
 
 
-def write_tiny(format: str, folder: str | Path) -> None:
-    """The files of a model folder that concern chat: tokenizer, its configuration, our template, picture sizes."""
+def write_tiny(format: str, folder: str | Path, vocabulary: Vocabulary | None = None) -> None:
+    """The files of a model folder that concern chat: tokenizer, its configuration, our template, picture sizes.
+
+    `vocabulary` is the tiny model's own, where it is not `tiny_vocabulary(format)`.
+    """
     folder, family = Path(folder), FAMILIES[format]
     folder.mkdir(parents=True, exist_ok=True)
-    tiny_tokenizer(format).save(str(folder / "tokenizer.json"))
+    (vocabulary or tiny_vocabulary(format)).save(folder / "tokenizer.json")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": "<|im_end|>",
@@ -112,8 +117,42 @@ def write_tiny(format: str, folder: str | Path) -> None:
     (folder / "chat_template.jinja").write_text(template_source(family.template), encoding="utf-8")
 
 
-def _merges() -> Iterator[tuple[bytes, bytes]]:
+def _merges() -> Iterator[tuple[str, str]]:
+    letters = letters_of_bytes()
     for word in _WORDS.split(";"):
-        letters = word.encode()
-        for i in range(1, len(letters)):
-            yield letters[:i], letters[i : i + 1]
+        spelled = "".join(letters[b] for b in word.encode())
+        for i in range(1, len(spelled)):
+            yield spelled[:i], spelled[i]
+
+
+def _learnt(texts: Iterable[str], added: Iterable[str], split: str) -> Iterator[tuple[str, str]]:
+    """The merges that byte-pair encoding learns from these texts (the commonest pair first; of equals the first in the
+    alphabet), until every word between two cuts is one token. Control tokens and tags are no words."""
+    cut = bpe_tokenizer({letter: b for b, letter in enumerate(letters_of_bytes())}, [], split).pre_tokenizer
+    assert cut is not None
+    tags = re.compile("|".join(map(re.escape, added)))
+    runs = [run for text in texts for run in tags.split(text)]
+    words: Counter[tuple[str, ...]] = Counter(tuple(word) for run in runs for word, _ in cut.pre_tokenize_str(run))
+    while True:
+        pairs: Counter[tuple[str, str]] = Counter()
+        for word, n in words.items():
+            for pair in pairwise(word):
+                pairs[pair] += n
+        if not pairs:
+            return
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        yield best
+        merged: Counter[tuple[str, ...]] = Counter()
+        for word, n in words.items():
+            merged[_merged(word, best)] += n
+        words = merged
+
+
+def _merged(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
+    made: list[str] = []
+    for part in word:
+        if made and (made[-1], part) == pair:
+            made[-1] += part
+        else:
+            made.append(part)
+    return tuple(made)

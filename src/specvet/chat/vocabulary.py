@@ -141,6 +141,10 @@ class Vocabulary:
         """Whether some token has this id."""
         return isinstance(id, int) and 0 <= id < _MAX_ID and self._tokenizer.id_to_token(id) is not None
 
+    def save(self, path: str | Path) -> None:
+        """Write it as a `tokenizer.json`, which `load` reads."""
+        self._tokenizer.save(str(path))
+
     def __repr__(self) -> str:
         return f"<Vocabulary of {self.size} ids, {self.fingerprint[:12]}>"
 

@@ -35,3 +35,5 @@ class ModelOptions:
     """Of one request."""
     seed: int = 0
     """Of a random model's weights."""
+    texts: tuple[str, ...] = ()
+    """Of a tiny random model: what its vocabulary is learnt from, see `specvet.chat.tiny`."""

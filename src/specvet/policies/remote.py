@@ -59,7 +59,7 @@ class Service:
     def missing(self, e: ImportError) -> PolicyError:
         """The error for an SDK that is not installed."""
         return PolicyError(
-            f"the policy {self.name!r} needs its SDK ({e}); install it with: pip install 'specvet[{self.name}]'",
+            f"{self.name!r} needs its SDK ({e}); install it with: pip install 'specvet[{self.name}]'",
             fatal=True,
         )
 
@@ -83,7 +83,8 @@ class Service:
         heard = f" (last heard: {scrubbed(known)})" if known else ""
         return TimeoutError(
             f"{self.name}: {doing} took longer than {seconds:g} s and was given up{heard}; the service may be short of "
-            "capacity or stuck. Run the same command again later, or allow more time with --timeout"
+            "capacity or stuck. Run the same command again later, or allow more time (--timeout; in training --set "
+            "model.timeout_s=SECONDS)"
         )
 
 
@@ -196,15 +197,10 @@ def prompt_chunks(ledger: Ledger) -> list[tuple[int, ...] | ImageSegment]:
         if isinstance(segment, WordsSegment):
             raise LedgerError("this ledger holds words only; a service that works on token ids cannot be shown it")
         if isinstance(segment, ImageSegment):
-            if segment.png is None:
-                raise LedgerError(
-                    f"the picture {segment.sha256[:12]} of this ledger has no bytes; read the ledger with its images"
-                )
             if ids:
                 chunks.append(tuple(ids))
                 ids = []
-            # What has alpha is laid on white here: a service may lay it on black.
-            chunks.append(replace(segment, png=Image.of(segment.png).png))
+            chunks.append(opaque(segment))
         else:
             ids.extend(segment.ids)
     if ids:
@@ -212,6 +208,18 @@ def prompt_chunks(ledger: Ledger) -> list[tuple[int, ...] | ImageSegment]:
     if not chunks:
         raise LedgerError("an empty ledger; there is nothing to continue")
     return chunks
+
+
+def opaque(picture: ImageSegment) -> ImageSegment:
+    """The picture as it is sent: what has alpha is laid on white here, since a service may lay it on black.
+
+    Raises LedgerError for a picture without its bytes, ImageError for damaged ones.
+    """
+    if picture.png is None:
+        raise LedgerError(
+            f"the picture {picture.sha256[:12]} of this ledger has no bytes; read the ledger with its images"
+        )
+    return replace(picture, png=Image.of(picture.png).png)
 
 
 def wire_seed(seed: int) -> int:

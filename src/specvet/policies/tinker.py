@@ -16,7 +16,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from specvet.chat import ChatFormat, ImageSegment
@@ -55,7 +55,10 @@ _warned = _Warnings()
 
 
 class TinkerPolicy(RemotePolicy):
-    """A model at the Tinker service. Made by `open_policy`."""
+    """A model at the Tinker service. Made by `open_policy`, and by a trainer for the weights that it has.
+
+    `client` is the session that ends with the policy; None where somebody else ends it.
+    """
 
     name = "tinker"
     service = SERVICE
@@ -67,16 +70,7 @@ class TinkerPolicy(RemotePolicy):
         self._counted = True
 
     def _prompt(self, chunks: list[tuple[int, ...] | ImageSegment]) -> Any:
-        from tinker.types import EncodedTextChunk, ImageChunk, ModelInput
-
-        return ModelInput(
-            chunks=[
-                ImageChunk(data=c.png or b"", format="png", expected_tokens=c.n_tokens)
-                if isinstance(c, ImageSegment)
-                else EncodedTextChunk(tokens=list(c))
-                for c in chunks
-            ]
-        )
+        return model_input(chunks)
 
     async def _send(self, prompt: Any, n: int, params: SamplingParams) -> Reply:
         from tinker.types import SamplingParams as TinkerParams
@@ -112,10 +106,25 @@ class TinkerPolicy(RemotePolicy):
         backoff = getattr(getattr(self._sampler, "holder", None), "_sample_backoff_until", None)
         if backoff is not None and time.monotonic() - backoff < 10:
             return "429, the service takes no more requests"
-        return _warned.within(seconds)
+        return heard(seconds)
 
     def _close(self) -> None:
-        shut(self._client)
+        if self._client is not None:
+            shut(self._client)
+
+
+def model_input(chunks: Iterable[tuple[int, ...] | ImageSegment]) -> Any:
+    """Runs of ids and pictures as a `tinker.ModelInput`."""
+    from tinker.types import EncodedTextChunk, ImageChunk, ModelInput
+
+    return ModelInput(
+        chunks=[
+            ImageChunk(data=c.png or b"", format="png", expected_tokens=c.n_tokens)
+            if isinstance(c, ImageSegment)
+            else EncodedTextChunk(tokens=list(c))
+            for c in chunks
+        ]
+    )
 
 
 def open_policy(options: ModelOptions) -> TinkerPolicy:
@@ -124,7 +133,7 @@ def open_policy(options: ModelOptions) -> TinkerPolicy:
     `options.branches` requests are in flight at a time. Blocks until the service has a sampler for us, at most
     `options.timeout_s`. Raises PolicyError, TimeoutError.
     """
-    _import()
+    import_sdk()
     if options.adapter and not options.adapter.startswith(SERVICE.scheme):
         raise SERVICE.problem("weights", f"{options.adapter!r} is no path of weights at this service", opening=True)
     if not options.model and not options.adapter:
@@ -133,7 +142,7 @@ def open_policy(options: ModelOptions) -> TinkerPolicy:
     def opened() -> TinkerPolicy:
         client = connected(options.base_url)
         try:
-            models = _models(_rest(options.base_url))
+            models = models_of(rest_client(options.base_url))
             if options.model:
                 model_named(SERVICE, models, options.model)
             sampler = client.create_sampling_client(options.adapter, options.model).result()
@@ -157,22 +166,22 @@ def open_policy(options: ModelOptions) -> TinkerPolicy:
             shut(client)
             raise
 
-    return _opening(opened, options.timeout_s)
+    return opening(opened, options.timeout_s)
 
 
 def models_offered(base_url: str | None, timeout_s: float) -> tuple[str, tuple[LiveModel, ...]]:
     """Whose account it is, and its models. Contacts the service. Raises PolicyError, TimeoutError."""
-    _import()
+    import_sdk()
 
     def asked() -> tuple[str, tuple[LiveModel, ...]]:
-        rest = _rest(base_url)
-        models = _models(rest)
+        rest = rest_client(base_url)
+        models = models_of(rest)
         who = None
         with contextlib.suppress(Exception):  # not every key has a name to it
             who = rest.whoami().result().email
         return f"logged in{f' as {who}' if who else ''}", models
 
-    return _opening(asked, timeout_s)
+    return opening(asked, timeout_s)
 
 
 def connected(base_url: str | None) -> Any:
@@ -184,8 +193,11 @@ def connected(base_url: str | None) -> Any:
     return client
 
 
-def _rest(base_url: str | None) -> Any:
-    """Without a session. The SDK keeps one a key for the life of the process, so the key is named."""
+def rest_client(base_url: str | None) -> Any:
+    """A `tinker.RestClient`, without a session.
+
+    The SDK keeps one a key for the life of the process, so the key is named.
+    """
     import tinker
 
     return tinker.RestClient(base_url=base_url, api_key=os.environ.get("TINKER_API_KEY") or None)
@@ -200,6 +212,11 @@ def explained(e: BaseException, opening: bool) -> PolicyError:
     """tinker's exception in our words."""
     if isinstance(e, PolicyError):
         return e
+    return SERVICE.problem(*problem_of(e, opening), opening=opening)
+
+
+def problem_of(e: BaseException, opening: bool) -> tuple[Problem, str]:
+    """What kind of problem tinker's exception tells of, and what it says."""
     import tinker
 
     cause: BaseException | None = e
@@ -208,15 +225,15 @@ def explained(e: BaseException, opening: bool) -> PolicyError:
     said = f"{e}".splitlines()[0] if f"{e}" else type(e).__name__
     if isinstance(cause, tinker.APIStatusError):
         status = cause.status_code
-        return SERVICE.problem(_kind(status, opening), f"{_detail(cause)} (HTTP {status})", opening=opening)
+        return _kind(status, opening), f"{_detail(cause)} (HTTP {status})"
     if isinstance(cause, tinker.APIConnectionError):
-        return SERVICE.problem("down", said, opening=opening)
+        return "down", said
     if isinstance(e, tinker.RequestFailedError):
         asked_wrongly = e.category == tinker.types.RequestErrorCategory.User
-        return SERVICE.problem("request" if asked_wrongly else "failed", said, opening=opening)
+        return "request" if asked_wrongly else "failed", said
     if isinstance(e, tinker.TinkerError):  # no key, a key of another form, a key that ran out
-        return SERVICE.problem("login", said, opening=opening)
-    return SERVICE.problem("failed", f"{type(e).__name__}: {said}", opening=opening)
+        return "login", said
+    return "failed", f"{type(e).__name__}: {said}"
 
 
 def _kind(status: int, opening: bool) -> Problem:
@@ -241,7 +258,8 @@ def _detail(e: Any) -> str:
     return str(e.message).splitlines()[0] if e.message else type(e).__name__
 
 
-def _models(rest: Any) -> tuple[LiveModel, ...]:
+def models_of(rest: Any) -> tuple[LiveModel, ...]:
+    """What the account of a `tinker.RestClient` may use. Blocks; SDK errors as they are."""
     found = rest.get_server_capabilities().result().supported_models
     return tuple(
         LiveModel(m.model_name, m.max_context_length, m.sampleable is not False, m.trainable is not False)
@@ -250,27 +268,38 @@ def _models(rest: Any) -> tuple[LiveModel, ...]:
     )
 
 
-def _opening(blocking: Callable[[], T], seconds: float) -> T:
-    began = time.monotonic()
-
-    def owing() -> str:
-        said = _warned.within(time.monotonic() - began)
-        return said if "billing" in said else ""
-
-    def gave_up() -> BaseException:
-        if said := owing():
-            return SERVICE.problem("money", said, opening=True)
-        return SERVICE.stalled("opening a session", seconds, _warned.within(seconds))
-
+def opening(blocking: Callable[[], T], seconds: float) -> T:
+    """What a blocking call to the SDK returns, within so many seconds. Raises PolicyError, TimeoutError."""
     try:
-        return within(seconds, blocking, gave_up, owing)
+        return in_time(blocking, seconds)
     except (PolicyError, TimeoutError):
         raise
     except Exception as e:  # whatever the SDK raises gets said in one way
         raise explained(e, True) from e
 
 
-def _import() -> None:
+def in_time(blocking: Callable[[], T], seconds: float) -> T:
+    """As `opening`, the SDK's errors as they are."""
+    began = time.monotonic()
+
+    def owing() -> str:
+        said = heard(time.monotonic() - began)
+        return said if "billing" in said else ""
+
+    def gave_up() -> BaseException:
+        if said := owing():
+            return SERVICE.problem("money", said, opening=True)
+        return SERVICE.stalled("opening a session", seconds, heard(seconds))
+
+    return within(seconds, blocking, gave_up, owing)
+
+
+def heard(seconds: float) -> str:
+    """What the SDK last warned of within so many seconds, or nothing."""
+    return _warned.within(seconds)
+
+
+def import_sdk() -> None:
     """Import the SDK, keep it quiet and switch its telemetry off. Raises PolicyError when it is missing."""
     os.environ.setdefault("TINKER_TELEMETRY", "0")
     try:

@@ -6,8 +6,8 @@ Imports neither torch nor pydantic: it is what a training loop on a bare image n
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,12 @@ class Usage:
     """US dollars, as the service states them."""
     notes: dict[str, float] = field(default_factory=dict)
     """Anything else a backend counts, by name."""
+
+
+def usage_numbers(usage: Any) -> dict[str, float]:
+    """A policy's usage (or a trainer's) as numbers by name; what it counts besides stands under `notes.`."""
+    numbers = {name: float(value) for name, value in asdict(usage).items() if name != "notes"}
+    return numbers | {f"notes.{name}": float(value) for name, value in usage.notes.items()}
 
 
 class PolicyError(RuntimeError):

@@ -17,7 +17,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from specvet.chat import ChatFormat, ImageSegment
@@ -40,7 +40,10 @@ _configuring = threading.Lock()
 
 
 class TrioPolicy(RemotePolicy):
-    """A model at the PyTRIO service. Made by `open_policy`."""
+    """A model at the PyTRIO service. Made by `open_policy`, and by a trainer for the weights that it has.
+
+    `client` is the session that ends with the policy; None where somebody else ends it.
+    """
 
     name = "trio"
     service = SERVICE
@@ -51,17 +54,7 @@ class TrioPolicy(RemotePolicy):
         self._sampler = sampler
 
     def _prompt(self, chunks: list[tuple[int, ...] | ImageSegment]) -> Any:
-        from pytrio import ImageChunk, ModelInput
-        from pytrio.types import EncodedTextChunk
-
-        return ModelInput(
-            chunks=[
-                ImageChunk(data=c.png, format="png", expected_tokens=c.n_tokens)
-                if isinstance(c, ImageSegment)
-                else EncodedTextChunk(tokens=list(c))
-                for c in chunks
-            ]
-        )
+        return model_input(chunks)
 
     async def _send(self, prompt: Any, n: int, params: SamplingParams) -> Reply:
         from pytrio import SamplingParams as TrioParams
@@ -88,7 +81,23 @@ class TrioPolicy(RemotePolicy):
         return explained(e, opening)
 
     def _close(self) -> None:
-        shut(self._client)
+        if self._client is not None:
+            shut(self._client)
+
+
+def model_input(chunks: Iterable[tuple[int, ...] | ImageSegment]) -> Any:
+    """Runs of ids and pictures as a `pytrio.ModelInput`."""
+    from pytrio import ImageChunk, ModelInput
+    from pytrio.types import EncodedTextChunk
+
+    return ModelInput(
+        chunks=[
+            ImageChunk(data=c.png, format="png", expected_tokens=c.n_tokens)
+            if isinstance(c, ImageSegment)
+            else EncodedTextChunk(tokens=list(c))
+            for c in chunks
+        ]
+    )
 
 
 def open_policy(options: ModelOptions) -> TrioPolicy:
@@ -97,7 +106,7 @@ def open_policy(options: ModelOptions) -> TrioPolicy:
     `options.branches` requests are in flight at a time, 96 at most. Blocks until the service has a sampler for us, at
     most `options.timeout_s`. Raises PolicyError, TimeoutError.
     """
-    _import()
+    import_sdk()
     in_flight = min(options.branches, MAX_IN_FLIGHT)
     if not options.model:
         raise SERVICE.problem("model", "no base model was named", opening=True)
@@ -109,7 +118,7 @@ def open_policy(options: ModelOptions) -> TrioPolicy:
     def opened() -> TrioPolicy:
         client = connected(options.base_url, options.timeout_s, in_flight)
         try:
-            offered = model_named(SERVICE, _models(client), model)
+            offered = model_named(SERVICE, models_of(client), model)
             sampler = client.create_sampling_client(model, options.adapter)
         except BaseException:
             shut(client)
@@ -126,21 +135,21 @@ def open_policy(options: ModelOptions) -> TrioPolicy:
             in_flight=in_flight,
         )
 
-    return _opening(opened, options.timeout_s)
+    return opening(opened, options.timeout_s)
 
 
 def models_offered(base_url: str | None, timeout_s: float) -> tuple[str, tuple[LiveModel, ...]]:
     """Whose account it is, and its models. Contacts the service. Raises PolicyError, TimeoutError."""
-    _import()
+    import_sdk()
 
     def asked() -> tuple[str, tuple[LiveModel, ...]]:
         client = connected(base_url, timeout_s, 1)
         try:
-            return f"logged in as {client.username}, workspace {client.workspace_name}", _models(client)
+            return f"logged in as {client.username}, workspace {client.workspace_name}", models_of(client)
         finally:
             shut(client)
 
-    return _opening(asked, timeout_s)
+    return opening(asked, timeout_s)
 
 
 def connected(base_url: str | None, timeout_s: float, in_flight: int) -> Any:
@@ -155,6 +164,7 @@ def connected(base_url: str | None, timeout_s: float, in_flight: int) -> Any:
         "request_timeout_seconds": max(1, math.ceil(min(30.0, timeout_s))),
         "control_retry_timeout_seconds": RETRY_SHARE * timeout_s,
         "sampling_retry_timeout_seconds": RETRY_SHARE * timeout_s,
+        "training_retry_timeout_seconds": RETRY_SHARE * timeout_s,
         "actor_capacity_wait_timeout_seconds": RETRY_SHARE * timeout_s,
         "sampling_timeout_seconds": math.ceil(late),
         "sampling_first_chunk_timeout_seconds": late,
@@ -178,15 +188,23 @@ def shut(client: Any) -> None:
 
 
 def explained(e: BaseException, opening: bool) -> PolicyError:
-    """pytrio's exception in our words; its details, which may quote a request, are left out."""
+    """pytrio's exception in our words."""
     if isinstance(e, PolicyError):
         return e
+    return SERVICE.problem(*problem_of(e, opening), opening=opening)
+
+
+def problem_of(e: BaseException, opening: bool) -> tuple[Problem, str]:
+    """What kind of problem pytrio's exception tells of, and what it says.
+
+    Its details, which may quote a request, are left out.
+    """
     from pytrio import PyTrioError
 
     if not isinstance(e, PyTrioError):
-        return SERVICE.problem("failed", f"{type(e).__name__}: {e}", opening=opening)
+        return "failed", f"{type(e).__name__}: {e}"
     said = e.message + (f" ({e.code}, HTTP {e.status_code})" if e.status_code else f" ({e.code})")
-    return SERVICE.problem(_kind(e.code, e.status_code, opening), said, opening=opening)
+    return _kind(e.code, e.status_code, opening), said
 
 
 def _kind(code: str, status: int, opening: bool) -> Problem:
@@ -209,7 +227,8 @@ def _kind(code: str, status: int, opening: bool) -> Problem:
     return "failed"
 
 
-def _models(client: Any) -> tuple[LiveModel, ...]:
+def models_of(client: Any) -> tuple[LiveModel, ...]:
+    """What the account of a `pytrio.ServiceClient` may use. Blocks; SDK errors as they are."""
     return tuple(
         LiveModel(
             m.model_name,
@@ -221,16 +240,22 @@ def _models(client: Any) -> tuple[LiveModel, ...]:
     )
 
 
-def _opening(blocking: Callable[[], T], seconds: float) -> T:
+def opening(blocking: Callable[[], T], seconds: float) -> T:
+    """What a blocking call to the SDK returns, within so many seconds. Raises PolicyError, TimeoutError."""
     try:
-        return within(seconds, blocking, lambda: SERVICE.stalled("opening a session", seconds))
+        return in_time(blocking, seconds)
     except (PolicyError, TimeoutError):
         raise
     except Exception as e:  # whatever the SDK raises gets said in one way
         raise explained(e, True) from e
 
 
-def _import() -> None:
+def in_time(blocking: Callable[[], T], seconds: float) -> T:
+    """As `opening`, the SDK's errors as they are."""
+    return within(seconds, blocking, lambda: SERVICE.stalled("opening a session", seconds))
+
+
+def import_sdk() -> None:
     """Import the SDK without its exception hook. Raises PolicyError when it is missing or its settings are broken."""
     hook = sys.excepthook
     try:

@@ -4,12 +4,13 @@ The services take a request apart into `Chunk`s; `Backing` makes tokens and pixe
 the model's own family, and samples one sequence after the other, without a cache: each token from a forward pass over
 all before it. That is slow and leaves nothing to get wrong. Sequence i of n is drawn from the stream (seed, i); ids
 that stand for pictures are never drawn, since transformers takes no prompt that holds one without its picture. A
-service that trains finds the model at `Backing.model`.
+service that trains (`services.backing_training`) finds the model at `Backing.model`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import hashlib
 import io
 import threading
@@ -65,6 +66,18 @@ class Faults:
     """The account owes money."""
     blind: bool = False
     """Every picture is white to it."""
+    training_statuses: list[int] = field(default_factory=list)
+    """Of the next training requests, instead of an answer."""
+    training_drops: int = 0
+    """So many training requests are taken, and the line is cut instead of an answer."""
+    training_stalls: bool = False
+    """Training requests are taken and never answered."""
+    training_fails: str = ""
+    """What the next piece of training work fails with."""
+    training_loses_logprobs: bool = False
+    """A trained batch is answered without log-probs."""
+    training_loss_factor: float = 1.0
+    """The loss of a batch is said to be so many times what it is; NaN says that it is no number."""
 
 
 class Backing:
@@ -77,6 +90,8 @@ class Backing:
         torch.set_num_threads(1)
         self.model = tiny_model(family, seed)
         self.format = chat_format(family, tiny_vocabulary(family))
+        self.adapter: dict[str, torch.Tensor] | None = None
+        """What new adapters begin as, by peft's names; None draws them from their seed."""
         geometry = self.format.geometry
         self._processor = Qwen2VLImageProcessor(
             patch_size=geometry.patch,
@@ -86,6 +101,12 @@ class Backing:
         )
         self._pictures = torch.tensor(sorted(self.format.vocabulary.picture_ids))
         self._one_at_a_time = threading.Lock()
+
+    def of_model(self, model: Any) -> Backing:
+        """The same with another model of the same family."""
+        other = copy.copy(self)
+        other.model = model
+        return other
 
     def blinded(self, chunks: list[Chunk]) -> list[Chunk]:
         """The same, with white pictures of the same size."""
@@ -126,11 +147,11 @@ class Backing:
         """The log-prob of each prompt token after those before it; None for the first."""
         ids, _, pixels = self.read(chunks)
         with self._one_at_a_time, torch.inference_mode():
-            logits = self._logits(ids, pixels)
+            logits = self.logits(ids, pixels)
         found = torch.log_softmax(logits[:-1], -1).gather(-1, torch.tensor(ids[1:])[:, None])[:, 0]
         return [None, *found.tolist()]
 
-    def _logits(self, ids: list[int], pixels: dict[str, Any]) -> torch.Tensor:
+    def logits(self, ids: list[int], pixels: dict[str, Any]) -> torch.Tensor:
         """Of every position, float32, shape (n_tokens, n_ids)."""
         tokens = torch.tensor([ids])
         pad = self.format.vocabulary.need("<|image_pad|>")
@@ -143,7 +164,7 @@ class Backing:
         ids: list[int] = []
         logprobs: list[float] = []
         while True:
-            logits = self._logits(prompt + ids, pixels)[-1]
+            logits = self.logits(prompt + ids, pixels)[-1]
             drawn_from = logits.index_fill(0, self._pictures, -torch.inf)
             token = _drawn(drawn_from, draw, params)
             ids.append(token)

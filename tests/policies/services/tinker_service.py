@@ -4,8 +4,7 @@ The real service is closed and may differ; this is what a contract test of the S
 `X-API-Key`; work is asked for (`asample` gives a promise) and fetched (`retrieve_future`), where 408 means "still
 waiting", a JSON `error` that it failed, and a sampling result is the protobuf `SampleResponse`.
 
-To be extended with training: add routes to `TinkerService.routes` (`create_model`, `forward_backward`, …) and finish
-their promises in `promises`.
+Training is in `services.tinker_training`.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from typing import Any
 
 import numpy as np
 from services.backing import Backing, Chunk, Faults, Sampled
+from services.backing_training import Run
+from services.tinker_training import TinkerTraining
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -32,10 +33,11 @@ WEIGHTS = "tinker://run-1:train:0/sampler_weights/step-4"
 _STOPS = {"stop": wire.STOP_REASON_STOP, "length": wire.STOP_REASON_LENGTH}
 
 
-class TinkerService:
+class TinkerService(TinkerTraining):
     """The service, with all that it was asked in `asked` (path, JSON body)."""
 
     def __init__(self, backing: Backing, faults: Faults | None = None, context: int = 4096) -> None:
+        super().__init__()
         self.backing = backing
         self.faults = faults or Faults()
         self.context = context
@@ -47,6 +49,11 @@ class TinkerService:
         self.old = False
         """Whether it predates `prompt_logprobs_last_n`."""
         self.promises: dict[str, asyncio.Task[Response]] = {}
+        self.samplers: dict[str, Backing] = {}
+        """What samples, by sampling session."""
+        self.pieces = 1024
+        """Datums that the SDK puts into one request."""
+        self._sessions = 0
         self._shown: set[bytes] = set()
         self.app = Starlette(routes=self.routes())
 
@@ -62,6 +69,7 @@ class TinkerService:
             "asample": self.asample,
             "retrieve_future": self.retrieve,
             "telemetry": self.telemetry,
+            **self.training_routes(),
         }
         gets = {"get_server_capabilities": self.capabilities, "samplers/{id}": self.sampler}
         return [Route(f"/api/v1/{path}", self._let_in(f), methods=["POST"]) for path, f in posts.items()] + [
@@ -78,7 +86,8 @@ class TinkerService:
 
     def _let_in(self, answer: Any) -> Any:
         async def endpoint(request: Request) -> Response:
-            body = await request.json() if request.method == "POST" and await request.body() else None
+            binary = "protobuf" in request.headers.get("content-type", "")
+            body = await request.json() if not binary and await request.body() else None
             self.asked.append((request.url.path, body))
             if self.faults.stall_opening:
                 await asyncio.sleep(3600)
@@ -94,7 +103,11 @@ class TinkerService:
     # --- session
 
     def config(self, request: Request, body: Any) -> dict[str, Any]:
-        return {"use_pyqwest_transport": self.rust, "pjwt_auth_enabled": True}
+        return {
+            "use_pyqwest_transport": self.rust,
+            "pjwt_auth_enabled": True,
+            "fwdbwd_max_chunk_len": self.pieces,
+        }
 
     def token(self, request: Request, body: Any) -> dict[str, Any]:
         return {"jwt": _jwt()}
@@ -105,7 +118,8 @@ class TinkerService:
     def create_session(self, request: Request, body: Any) -> Response | dict[str, Any]:
         if self.faults.empty_account:
             return _refused(402, "billing is not set up")
-        return {"type": "create_session", "session_id": "session-1"}
+        self._sessions += 1
+        return {"type": "create_session", "session_id": f"session-{self._sessions}"}
 
     def heartbeat(self, request: Request, body: Any) -> dict[str, Any]:
         return {"type": "session_heartbeat"}
@@ -124,9 +138,15 @@ class TinkerService:
         return {"supported_models": models}
 
     def create_sampler(self, request: Request, body: Any) -> Response | dict[str, Any]:
-        if body.get("model_path") not in (None, WEIGHTS):
-            return _refused(404, f"no weights at {body['model_path']}")
-        return {"type": "create_sampling_session", "sampling_session_id": "session-1:sample:0"}
+        path = body.get("model_path")
+        name = f"{body['session_id']}:sample:{body['sampling_session_seq_id']}"
+        if path in self.saved:
+            self.samplers[name] = Run.resumed(self.backing, self.saved[path], optimizer=False).sampler()
+        elif path in (None, WEIGHTS):
+            self.samplers[name] = self.backing
+        else:
+            return _refused(404, f"no weights at {path}")
+        return {"type": "create_sampling_session", "sampling_session_id": name}
 
     def sampler(self, request: Request, body: Any) -> dict[str, Any]:
         return {"sampler_id": request.path_params["id"], "base_model": MODEL, "model_path": WEIGHTS}
@@ -169,12 +189,13 @@ class TinkerService:
                 return _failed(f"image has {count} tokens, expected_tokens is {told}")
         if len(ids) + body["sampling_params"]["max_tokens"] > self.context:
             return _failed(f"prompt and max_tokens are more than {self.context} tokens")
-        found = await self.backing.sample_async(chunks, body["num_samples"], body["sampling_params"])
+        backing = self.samplers[body["sampling_session_id"]]
+        found = await backing.sample_async(chunks, body["num_samples"], body["sampling_params"])
         reply = wire.SampleResponse(prompt_cache_hit_tokens=self._cached(ids, chunks))
         for one in found:
             reply.sequences.append(self._sequence(one))
         if body.get("prompt_logprobs"):
-            values = [np.nan if x is None else x for x in self.backing.prompt_logprobs(chunks)]
+            values = [np.nan if x is None else x for x in backing.prompt_logprobs(chunks)]
             if not self.old and (last := body.get("prompt_logprobs_last_n")):
                 values[:-last] = [np.nan] * (len(values) - last)
             reply.prompt_logprobs = np.array([np.nan] * self.faults.miscount + values, dtype=np.float32).tobytes()

@@ -4,7 +4,7 @@ The real service is closed and may differ; this is what a contract test of the S
 models, sessions, runs) answers in JSON to `X-API-Key`; an "actor" (`/v1/…`: sampling) answers to the bearer token that
 control handed out. Errors are `{"code", "message"}` from control and `{"error": {…}}` from an actor.
 
-To be extended with training: add routes to `TrioService.routes` (`training-runs`, `/v1/training-runs/…/events`).
+Training is in `services.trio_training`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from services.backing import Backing, Chunk, Faults
+from services.backing_training import Run
+from services.trio_training import TrioTraining
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,16 +27,19 @@ UNTRAINED = "Qwen/Qwen2.5-VL-7B-Instruct"
 WEIGHTS = "trio://run-1/sampler_weights/step-4"
 
 
-class TrioService:
+class TrioService(TrioTraining):
     """The service, with all that it was asked in `asked` (path, JSON body)."""
 
     def __init__(self, backing: Backing, faults: Faults | None = None, context: int = 4096) -> None:
+        super().__init__()
         self.backing = backing
         self.faults = faults or Faults()
         self.context = context
         self.asked: list[tuple[str, Any]] = []
         self.inside, self.most_inside = 0, 0
         self.address = ""
+        self.samplers: dict[str, Backing] = {}
+        """What samples, by sampling run."""
         self.app = Starlette(routes=self.routes())
 
     def routes(self) -> list[Route]:
@@ -49,6 +54,7 @@ class TrioService:
             Route(f"{api}/sampling-runs/{{id}}/renew", self._control(self.renew), methods=["POST"]),
             Route("/v1/sampling-runs/{id}/sample", self.sample, methods=["POST"]),
             Route("/api/telemetry/event", self._control(self.telemetry), methods=["POST"]),
+            *self.training_routes(),
         ]
 
     def paths(self) -> list[str]:
@@ -122,11 +128,17 @@ class TrioService:
             return _refused(402, "billing_insufficient_balance", "balance is exhausted")
         if self.faults.statuses:
             return _refused(self.faults.statuses.pop(0), self.faults.code, "not now")
-        if body["source_checkpoint_uri"] not in ("", WEIGHTS):
-            return _refused(404, "checkpoint_not_found", f"no checkpoint {body['source_checkpoint_uri']}")
+        source = body["source_checkpoint_uri"]
+        name = f"sampler-{len(self.samplers) + 1}"
+        if source in self.saved:
+            self.samplers[name] = Run.resumed(self.backing, self.saved[source], optimizer=False).sampler()
+        elif source in ("", WEIGHTS):
+            self.samplers[name] = self.backing
+        else:
+            return _refused(404, "checkpoint_not_found", f"no checkpoint {source}")
         return {
             **_ids(),
-            "sampling_run_cuid": "sampler-1",
+            "sampling_run_cuid": name,
             "status": "ACTIVE",
             "run_index": 1,
             "model_spec_cuid": "model-0",
@@ -138,7 +150,7 @@ class TrioService:
         }
 
     def renew(self, request: Request, body: Any) -> dict[str, Any]:
-        return {**_ids(), "sampling_run_cuid": "sampler-1", **self._actor()}
+        return {**_ids(), "sampling_run_cuid": request.path_params["id"], **self._actor()}
 
     def telemetry(self, request: Request, body: Any) -> dict[str, Any]:
         return {}
@@ -163,11 +175,12 @@ class TrioService:
                 await asyncio.sleep(0.005)
             if faults.statuses:
                 return _actor_refused(faults.statuses.pop(0), faults.code, "not now")
-            return await self._answer(body)
+            return await self._answer(request.path_params["id"], body)
         finally:
             self.inside -= 1
 
-    async def _answer(self, body: dict[str, Any]) -> Response:
+    async def _answer(self, name: str, body: dict[str, Any]) -> Response:
+        backing = self.samplers[name]
         chunks = [_chunk(c) for c in body["prompt"]["chunks"]]
         if self.faults.blind:
             chunks = self.backing.blinded(chunks)
@@ -176,7 +189,7 @@ class TrioService:
         if len(ids) + asked["max_tokens"] > self.context:
             return _actor_refused(400, "validation_failed", f"more than {self.context} tokens")
         params = {**asked, "stop": asked["stop_token_ids"]}
-        found = await self.backing.sample_async(chunks, body["num_samples"], params)
+        found = await backing.sample_async(chunks, body["num_samples"], params)
         sequences = []
         for one in found:
             cut = len(one.ids) - (self.faults.leave_out_end and one.reason == "stop")
@@ -187,9 +200,9 @@ class TrioService:
         return JSONResponse(
             {
                 "request_id": body["request_id"],
-                "sampling_run": "sampler-1",
+                "sampling_run": name,
                 "sequences": sequences,
-                "prompt_logprobs": self.backing.prompt_logprobs(chunks) if wanted else None,
+                "prompt_logprobs": backing.prompt_logprobs(chunks) if wanted else None,
                 "usage": {
                     "input_tokens": len(ids) + self.faults.miscount,
                     "output_tokens": sum(len(s.ids) for s in found),

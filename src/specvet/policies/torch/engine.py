@@ -26,7 +26,7 @@ from specvet.policies.torch.arena import Arena, shapes_of
 from specvet.policies.torch.jobs import Branch, Job, Request, Tally, plan
 from specvet.policies.torch.lanes import Lanes
 from specvet.policies.torch.layers import TextLayers
-from specvet.policies.torch.model import TorchModel
+from specvet.policies.torch.model import TorchModel, at_home, is_out_of_memory
 from specvet.policies.torch.positions import next_position
 from specvet.policies.torch.prefill import prefill
 from specvet.policies.torch.rows import Rows
@@ -37,6 +37,35 @@ BLOCK = {"cuda": 8, "cpu": 1}
 """Steps between two looks at the results: on a GPU each look waits for it, on a CPU looking costs nothing."""
 PATIENCE = 4
 """Blocks that waiting requests let pass until enough of them have gathered for one prefill."""
+
+
+class Hold:
+    """For whoever trains: within it, weights and device are the caller's."""
+
+    def __init__(self) -> None:
+        self._entered: Future[None] = Future()
+        self._leave = threading.Event()
+
+    def __enter__(self) -> Hold:
+        """Waits for the block in hand. Raises PolicyError where something asked for before is still being sampled."""
+        self._entered.result()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let the engine go on; also without having entered."""
+        self._leave.set()
+
+    def park(self, sampled: int) -> None:
+        """On the engine's thread, of which so many sequences are wanted."""
+        if sampled:
+            said = f"{sampled} sequences are being sampled; weights may change between turns only"
+            self._entered.set_exception(PolicyError(said))
+        else:
+            self._entered.set_result(None)
+            self._leave.wait()
 
 
 class Engine:
@@ -102,21 +131,24 @@ class Engine:
         if not self._closed:
             self.call(lambda: self._rows.release(ledger))
 
-    def forget(self, also: Callable[[], None]) -> None:
-        """Drop all rows and do what else is to be done, before anything is computed again: the weights have changed.
+    def held(self) -> Hold:
+        """Keep the thread from computing: what is asked for after this call waits until the hold is released."""
+        hold = Hold()
 
-        Raises PolicyError while something is being sampled."""
+        def park() -> None:
+            self._drop_cancelled()
+            sampled = self._lanes.n_busy + sum(r.n for r in self._waiting)
+            hold.park(sampled)
 
-        def drop() -> None:
-            if self._lanes.n_busy or self._waiting:
-                raise PolicyError(
-                    f"{self._lanes.n_busy} branches are being sampled; weights may change between turns only"
-                )
-            self._rows.clear()
-            self._tally.forget()
-            also()
+        self._post(park)
+        return hold
 
-        self.call(drop).result()
+    def drop(self, *, memory: bool = False) -> None:
+        """Drop all rows, of `memory` also what they lay in. Only for whoever holds the engine."""
+        self._rows.clear()
+        self._tally.forget()
+        if memory:
+            self._arena, self._stepper = self._memory()
 
     def close(self) -> None:
         """End the thread; what is being sampled fails. Waits for the block in hand."""
@@ -134,7 +166,7 @@ class Engine:
     # --- on the thread
 
     def _run(self) -> None:
-        with _at_home(self.model.device):
+        with torch.inference_mode(), at_home(self.model.device):
             while self._take_in():
                 try:
                     self._drop_cancelled()
@@ -340,7 +372,7 @@ class Engine:
         """An error as a caller can act on it."""
         if isinstance(error, PolicyError | LedgerError | ImageError):
             return error
-        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error):
+        if is_out_of_memory(error):
             arena = self._arena
             said = PolicyError(
                 f"out of memory on {self.model.device} with {arena.rows} rows of {arena.length} tokens: sample fewer "
@@ -363,18 +395,3 @@ def _settle(request: Request, error: BaseException | None = None) -> None:
             request.done.set_exception(error)
         else:
             request.done.set_result(request.samples())
-
-
-@contextlib.contextmanager
-def _at_home(device: torch.device) -> Iterator[None]:
-    """Where the engine's thread works: without gradients, on its own GPU, and there without cuDNN's attention, which
-    plans anew for each shape and may not be recorded in a graph."""
-    with torch.inference_mode():
-        if device.type != "cuda":
-            yield
-            return
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-
-        kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-        with torch.cuda.device(device), sdpa_kernel(kernels):
-            yield

@@ -8,6 +8,7 @@ only where keys, values and states live is ours. Tests hold the results to the s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MethodType
 from typing import Any
 
 import torch
@@ -99,3 +100,36 @@ def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     half = width // 2
     turned = turned * cos + torch.cat((-turned[..., half:], turned[..., :half]), dim=-1) * sin
     return turned if rest is None else torch.cat((turned, rest), dim=-1)
+
+
+def speed_up(text: Any) -> None:
+    """Make a stock text model normalise in one kernel a norm, where the stock code takes six, and add DeepStack's
+    features at places that are known, where the stock code has to look for them and to wait for the device.
+
+    In float32 the numbers are the stock ones up to the order of additions; in bfloat16 a norm is rounded once, not
+    twice.
+    """
+    for module in text.modules():
+        kind = type(module).__name__
+        if kind == "Qwen3_5RMSNorm":
+            module.forward = MethodType(_norm_around_one, module)
+        elif kind.endswith("RMSNorm"):
+            module.forward = MethodType(_norm, module)
+    if hasattr(text, "_deepstack_process"):
+        text._deepstack_process = MethodType(_add_at, text)
+
+
+def _norm(self: Any, hidden_states: Tensor) -> Tensor:
+    return nn.functional.rms_norm(hidden_states, self.weight.shape, self.weight, self.variance_epsilon)
+
+
+def _norm_around_one(self: Any, x: Tensor) -> Tensor:
+    scale = 1.0 + self.weight.float()
+    return nn.functional.rms_norm(x.float(), scale.shape, scale, self.eps).to(x.dtype)
+
+
+def _add_at(self: Any, hidden_states: Tensor, places: Tensor, features: Tensor) -> Tensor:
+    """`places` are flat ones, or a mask, as the stock model has it."""
+    where = places.flatten().nonzero().squeeze(-1) if places.dtype == torch.bool else places
+    flat = hidden_states.flatten(0, 1).index_add(0, where, features.to(hidden_states.dtype))
+    return flat.view_as(hidden_states)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from specvet.chat.tiny import tiny_vocabulary
 from specvet.chat.vocabulary import VocabularyError
 from specvet.policies.options import ModelOptions
 from specvet.policies.tokens import PolicyError
+from specvet.policies.torch.adapters import speed_up
 from specvet.policies.torch.model import TorchModel
 from specvet.policies.torch.pixels import PixelRule
 from specvet.policies.torch.tiny import tiny_model
@@ -35,9 +38,9 @@ def load(options: ModelOptions) -> tuple[TorchModel, ChatFormat]:
         name = options.format or "qwen2_5_vl"
         if options.adapter:
             raise PolicyError("an adapter needs the model that it was trained on: name it with --model", fatal=True)
-        module = tiny_model(name, options.seed).to(device=device, dtype=dtype)
+        module = tiny_model(name, options.seed, options.texts).to(device=device, dtype=dtype)
         model = TorchModel(module, PixelRule.from_config({}, module.config.vision_config))
-        return model, chat_format(name, tiny_vocabulary(name))
+        return model, chat_format(name, tiny_vocabulary(name, options.texts))
     folder = model_folder(options.model, options.revision)
     config = _config(folder)
     if config.model_type not in SUPPORTED:
@@ -96,6 +99,7 @@ def with_adapter(module: Any, adapter: str) -> tuple[Any, list[Path]]:
             f"{len(placed - given)} places stay empty ({odd[0]}, …): it was trained on another model",
             fatal=True,
         )
+    speed_up(wrapped)
     return wrapped, [*files, folder / "adapter_config.json"]
 
 
@@ -242,22 +246,30 @@ def _tensor_names(files: list[Path]) -> set[str]:
 
 def _quietly(load: Any, folder: Path, **options: Any) -> Any:
     """A stock loader without its progress bars on the terminal. Raises PolicyError for what it cannot load."""
+    try:
+        with quiet():
+            module, report = load(folder, output_loading_info=True, trust_remote_code=False, **options)
+    except Exception as e:  # damaged files and missing packages raise whatever their reader raises
+        raise PolicyError(f"{folder}: the model cannot be loaded: {type(e).__name__}: {_said(e)}", fatal=True) from e
+    missing = sorted(set(report.get("missing_keys") or ()))
+    if missing:  # they would be random
+        raise PolicyError(f"{folder}: {len(missing)} weights are missing ({missing[0]}, …)", fatal=True)
+    return module
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """transformers without progress bars, and without its tables of missing weights, in this block."""
     from transformers.utils import logging as stock_logging
 
     logging: Any = stock_logging
 
     shown, loud = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
-    logging.set_verbosity_error()  # its tables of missing weights are an error below
+    logging.set_verbosity_error()
     try:
-        module, report = load(folder, output_loading_info=True, trust_remote_code=False, **options)
-    except Exception as e:  # damaged files and missing packages raise whatever their reader raises
-        raise PolicyError(f"{folder}: the model cannot be loaded: {type(e).__name__}: {_said(e)}", fatal=True) from e
+        yield
     finally:
         logging.set_verbosity(loud)
         if shown:
             logging.enable_progress_bar()
-    missing = sorted(set(report.get("missing_keys") or ()))
-    if missing:  # they would be random
-        raise PolicyError(f"{folder}: {len(missing)} weights are missing ({missing[0]}, …)", fatal=True)
-    return module

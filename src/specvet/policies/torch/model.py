@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from specvet.chat import ImageSegment, Ledger, LedgerError, SampledSegment, TextSegment
+from specvet.chat import ImageSegment, Ledger, LedgerError, SampledSegment, TextSegment, WordsSegment
+from specvet.policies.torch import adapters
+from specvet.policies.torch.layers import speed_up
 from specvet.policies.torch.pixels import PixelRule
-from specvet.policies.torch.positions import rotary_positions
-from specvet.policies.torch.vision import Features, VisionTower, key
+from specvet.policies.torch.positions import Piece, length, rotary_positions
+from specvet.policies.torch.vision import Features, Key, VisionTower, key
 
 FEATURE_BYTES = {"cuda": 2 << 30, "cpu": 256 << 20}
 """Vision features that are kept: some 2,500 pictures of 448 x 280 for a model of hidden size 2048 in bfloat16."""
@@ -27,7 +29,7 @@ LOGIT_ROWS = 1024
 
 @dataclass(slots=True)
 class Embedded:
-    """A stretch of a ledger, ready for the text model."""
+    """A stretch of a ledger or a datum, ready for the text model."""
 
     ids: NDArray[np.int64]
     """Shape (n,)."""
@@ -37,20 +39,49 @@ class Embedded:
     """Where in the stretch, which picture, and which of its tokens (from, to) stand there."""
 
 
-def stretch(ledger: Ledger, start: int, end: int) -> Embedded:
-    """Tokens `start` to `end` of a ledger, which must hold tokens."""
+def stretch(pieces: Iterable[Piece], start: int, end: int) -> Embedded:
+    """Tokens `start` to `end` of a ledger, or of a datum's chunks; they must be tokens, not words."""
+    pieces = list(pieces)
     ids = np.empty(end - start, dtype=np.int64)
     pictures = []
-    for at, stop, segment in zip(ledger.ends, ledger.ends[1:], ledger, strict=False):
+    stop = 0
+    for piece in pieces:
+        at, stop = stop, stop + length(piece)
         first, last = max(at, start), min(stop, end)
         if first >= last:
             continue
-        if isinstance(segment, ImageSegment):
-            ids[first - start : last - start] = segment.pad_id
-            pictures.append((first - start, segment, first - at, last - at))
-        elif isinstance(segment, TextSegment | SampledSegment):
-            ids[first - start : last - start] = segment.ids[first - at : last - at]
-    return Embedded(ids, rotary_positions(ledger, start, end), pictures)
+        if isinstance(piece, ImageSegment):
+            ids[first - start : last - start] = piece.pad_id
+            pictures.append((first - start, piece, first - at, last - at))
+        elif not isinstance(piece, WordsSegment):
+            some = piece if isinstance(piece, tuple) else piece.ids
+            ids[first - start : last - start] = some[first - at : last - at]
+    return Embedded(ids, rotary_positions(pieces, start, end), pictures)
+
+
+def placed(values: NDArray[Any], device: torch.device) -> Tensor:
+    """An array on the device. A GPU is not waited for."""
+    there = torch.from_numpy(values)
+    return there.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else there
+
+
+@contextmanager
+def at_home(device: torch.device) -> Iterator[None]:
+    """Where a thread computes: on its own GPU, and there without cuDNN's attention, which plans anew for each shape and
+    may not be recorded in a graph."""
+    if device.type != "cuda":
+        yield
+        return
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    with torch.cuda.device(device), sdpa_kernel(kernels):
+        yield
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, of a GPU or of this machine."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 class TorchModel:
@@ -65,8 +96,12 @@ class TorchModel:
         self.head = core.lm_head
         self.device: torch.device = self.text.embed_tokens.weight.device
         self.dtype: torch.dtype = self.text.embed_tokens.weight.dtype
+        speed_up(self.text)
         self.vision = VisionTower(core.model.visual, rule, keep_bytes=FEATURE_BYTES.get(self.device.type, 256 << 20))
+        self.trained: dict[str, Tensor] = {}
+        """Weights that a trainer changes, by name; where there are none, those of the files."""
         self._files = list(files)
+        self._base: str | None = None
         self._weights: str | None = None
 
     @property
@@ -79,10 +114,23 @@ class TorchModel:
         return int(self.config.text_config.max_position_embeddings)
 
     @property
+    def base(self) -> str:
+        """SHA-256 of the weights as they were opened: of their files where they came from files, else of the tensors.
+
+        Asked for the first time before a trainer changes them, where there are no files.
+        """
+        if self._base is None:
+            self._base = _hash_of_files(self._files) if self._files else _hash_of_tensors(self.module.state_dict())
+        return self._base
+
+    @property
     def weights(self) -> str:
-        """SHA-256 of the weights: of their files where they came from files, else of the tensors."""
+        """SHA-256 of the weights as they are; reads all that are trained."""
         if self._weights is None:
-            self._weights = _hash_of_files(self._files) if self._files else _hash_of_tensors(self.module)
+            self._weights = self.base
+            if self.trained:
+                told = f"{self.base} {_hash_of_tensors(self.trained)}"
+                self._weights = hashlib.sha256(told.encode()).hexdigest()
         return self._weights
 
     @property
@@ -99,7 +147,9 @@ class TorchModel:
         # By the layers' own flag: peft's `disable_adapter` also changes what a trainer may train.
         layers = [m for m in self.module.modules() if hasattr(m, "_disable_adapters")]
         before = [layer._disable_adapters for layer in layers]
-        self.vision.forget()
+        sees = any(hasattr(m, "_disable_adapters") for m in self.vision.visual.modules())
+        if sees:
+            self.vision.forget()
         try:
             for layer in layers:
                 layer._disable_adapters = True
@@ -107,12 +157,18 @@ class TorchModel:
         finally:
             for layer, was in zip(layers, before, strict=True):
                 layer._disable_adapters = was
-            self.vision.forget()
+            if sees:
+                self.vision.forget()
 
     def weights_changed(self) -> None:
-        """Somebody trained the weights: files no longer say what they are, and features are no longer theirs."""
-        self._files, self._weights = [], None
-        self.vision.forget()
+        """Somebody trained the weights: they have another hash, and features of a tower that was trained are no longer
+        its own."""
+        self._weights = None
+        adapters.refresh(self.module)
+        if not self.trained:  # nobody said which
+            self._files, self._base = [], None
+        if not self.trained or any(p.requires_grad for p in self.vision.visual.parameters()):
+            self.vision.forget()
 
     def close(self) -> None:
         self.vision.close()
@@ -129,7 +185,7 @@ class TorchModel:
             raise LedgerError(f"the token id {highest} is beyond the model's {self.n_ids} ids")
 
     def embed(
-        self, parts: Sequence[Embedded], features: dict[Any, Features]
+        self, parts: Sequence[Embedded], features: dict[Key, Features]
     ) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
         """Stretches padded on the right, as `TextLayers` takes them: (hidden, positions, deep, deep_at)."""
         width = max(p.ids.size for p in parts)
@@ -143,14 +199,14 @@ class TorchModel:
             for at, segment, first, last in part.pictures:
                 places.append(r * width + at + np.arange(last - first))
                 shown.append((features[key(segment)], first, last))
-        hidden = self.text.embed_tokens(torch.from_numpy(ids).to(self.device))
+        hidden = self.text.embed_tokens(placed(ids, self.device))
         deep: list[Tensor] = []
-        where = torch.from_numpy(np.concatenate(places)).to(self.device)
+        where = placed(np.concatenate(places), self.device)
         if shown:
             main = torch.cat([f.main[a:b] for f, a, b in shown]).to(hidden.dtype)
             hidden = hidden.flatten(0, 1).index_copy(0, where, main).view_as(hidden)
             deep = [torch.cat([f.deep[i][a:b] for f, a, b in shown]) for i in range(len(shown[0][0].deep))]
-        return hidden, torch.from_numpy(positions).to(self.device), deep, where
+        return hidden, placed(positions, self.device), deep, where
 
     def logprobs(self, ledgers: Sequence[Ledger]) -> list[Tensor]:
         """Teacher-forced log-probs of the sampled tokens, one float32 tensor (n_sampled,) a ledger, in order.
@@ -167,23 +223,17 @@ class TorchModel:
             features = dict(zip(unique, self.vision.encode(list(unique.values())), strict=True))
         else:
             features = self.vision.features(segments)
-        hidden, positions, deep, where = self.embed(parts, features)
-        out = self.text(
-            inputs_embeds=hidden,
-            position_ids=positions,
-            attention_mask=None,
-            use_cache=False,
-            **self._deep(hidden, deep, where),
-        )
-        states = out.last_hidden_state
+        states = self.states(parts, features)
         return [self._sampled(states[r], ledger) for r, ledger in enumerate(ledgers)]
 
-    def _deep(self, hidden: Tensor, deep: list[Tensor], where: Tensor) -> dict[str, Any]:
-        if not deep:
-            return {}
-        mask = torch.zeros(hidden.shape[0] * hidden.shape[1], dtype=torch.bool, device=self.device)
-        mask[where] = True
-        return {"visual_pos_masks": mask.view(hidden.shape[:2]), "deepstack_visual_embeds": deep}
+    def states(self, parts: Sequence[Embedded], features: dict[Key, Features]) -> Tensor:
+        """Final hidden states of whole ledgers or datums from the stock text model, shape (parts, tokens, hidden);
+        what lies right of a part's end is padding, which no part sees: attention is causal, and needs no mask."""
+        hidden, positions, deep, where = self.embed(parts, features)
+        more = {"visual_pos_masks": where, "deepstack_visual_embeds": deep} if deep else {}
+        out = self.text(inputs_embeds=hidden, position_ids=positions, attention_mask=None, use_cache=False, **more)
+        states: Tensor = out.last_hidden_state
+        return states
 
     def _sampled(self, states: Tensor, ledger: Ledger) -> Tensor:
         ends = zip(ledger.ends, ledger.ends[1:], ledger, strict=False)
@@ -211,9 +261,9 @@ def _hash_of_files(files: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def _hash_of_tensors(module: Any) -> str:
+def _hash_of_tensors(tensors: Mapping[str, Tensor]) -> str:
     digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
+    for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().tobytes() if flat.numel() else b"")

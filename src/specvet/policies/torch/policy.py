@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from specvet.chat import ChatFormat, Ledger, LedgerError
 from specvet.policies.options import ModelOptions
 from specvet.policies.tokens import PolicyError, Samples, SamplingParams, Usage
-from specvet.policies.torch.engine import Engine
+from specvet.policies.torch.engine import Engine, Hold
 from specvet.policies.torch.jobs import Request
 from specvet.policies.torch.loading import load
 from specvet.policies.torch.model import TorchModel
@@ -56,7 +56,8 @@ class TorchPolicy:
         self.model, self.format = model, format
         self.context: int | None = min(context, model.max_positions)
         self.usage = Usage()
-        self._branches = branches
+        self.branches = branches
+        """Sequences that are sampled at a time; a request for more is several, one after the other."""
         self._fingerprint: tuple[str, str] | None = None
         self._engine = Engine(
             model,
@@ -96,8 +97,8 @@ class TorchPolicy:
         self.model.vision.prepare(s for s in ledger.images if s.png is not None)
         given: list[Samples] = []
         try:
-            for first in range(0, n, self._branches):  # more than can be sampled at a time go one after the other
-                request = Request(ledger, min(self._branches, n - first), params, first)
+            for first in range(0, n, self.branches):  # more than can be sampled at a time go one after the other
+                request = Request(ledger, min(self.branches, n - first), params, first)
                 self._engine.submit(request)
                 given.append(await asyncio.wrap_future(request.done))
         finally:
@@ -125,7 +126,20 @@ class TorchPolicy:
     def weights_changed(self) -> None:
         """Somebody trained the weights, in place as optimisers do: caches, features and the fingerprint go. Recorded
         graphs stay, since they read the weights where they lie. Raises PolicyError while something is sampled."""
-        self._engine.forget(self.model.weights_changed)
+        with self._engine.held():
+            self._engine.drop()
+            self.model.weights_changed()
+
+    def held(self) -> Hold:
+        """A block in which nothing is sampled, so that a trainer has weights and device to itself. What is asked for
+        after this call waits for its end; to enter it raises PolicyError where something asked for before is still
+        being sampled."""
+        return self._engine.held()
+
+    def drop(self, *, memory: bool = False) -> None:
+        """Drop what is kept of earlier turns, which the weights of now would not give; with `memory` also the memory it
+        lay in, which is taken anew when something is sampled. Only within `held`."""
+        self._engine.drop(memory=memory)
 
     async def aclose(self) -> None:
         """Free everything; what is being sampled fails. May be called twice."""

@@ -6,35 +6,45 @@ columns p …; what follows it stands at p + max(rows, columns) (Qwen2-VL, arXiv
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from specvet.chat import ImageSegment, Ledger
+from specvet.chat import ImageSegment, Ledger, Segment
+
+Piece = Segment | tuple[int, ...]
+"""A segment of a ledger, or a chunk of a datum: ids, or a picture."""
 
 
-def rotary_positions(ledger: Ledger, start: int = 0, end: int | None = None) -> NDArray[np.int64]:
+def length(piece: Piece) -> int:
+    """Tokens of a piece."""
+    return len(piece) if isinstance(piece, tuple) else piece.n_tokens
+
+
+def rotary_positions(pieces: Iterable[Piece], start: int = 0, end: int | None = None) -> NDArray[np.int64]:
     """Positions of tokens `start` to `end` (all of them), shape (3, end - start): time, row, column.
 
     A sampled id that happens to be the picture id is text and counts as text, unlike in a rule that goes by ids.
     """
-    end = ledger.n_tokens if end is None else end
     parts = [np.zeros((3, 0), dtype=np.int64)]
-    at = 0
-    for begin, stop, segment in zip(ledger.ends, ledger.ends[1:], ledger, strict=False):
-        if begin >= end:
+    at = stop = 0
+    for piece in pieces:
+        begin, stop = stop, stop + length(piece)
+        if end is not None and begin >= end:
             break
         seen = stop > start
-        if isinstance(segment, ImageSegment):
+        if isinstance(piece, ImageSegment):
             if seen:
-                rows, columns = np.indices((segment.rows, segment.columns)).reshape(2, -1)
+                rows, columns = np.indices((piece.rows, piece.columns)).reshape(2, -1)
                 parts.append(at + np.stack((np.zeros_like(rows), rows, columns)))
-            at += max(segment.rows, segment.columns)
+            at += max(piece.rows, piece.columns)
         else:
             if seen:
                 parts.append(np.broadcast_to(at + np.arange(stop - begin), (3, stop - begin)))
             at += stop - begin
         if seen:
-            parts[-1] = parts[-1][:, max(start - begin, 0) : end - begin]
+            parts[-1] = parts[-1][:, max(start - begin, 0) : None if end is None else end - begin]
     return np.concatenate(parts, axis=1)
 
 

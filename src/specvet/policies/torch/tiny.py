@@ -23,14 +23,15 @@ SPREAD = 0.15
 """Standard deviation of the random weights; the usual 0.02 makes every token about as likely as any other."""
 
 
-def tiny_model(family: str = "qwen2_5_vl", seed: int = 0) -> Any:
+def tiny_model(family: str = "qwen2_5_vl", seed: int = 0, texts: tuple[str, ...] = ()) -> Any:
     """A random `…ForConditionalGeneration` of a chat format's family, float32 on the CPU, the same for the same seed.
 
-    Raises PolicyError for a family that is not known.
+    Its vocabulary is learnt from `texts`, where they are given (see `specvet.chat.tiny`). Raises PolicyError for a
+    family that is not known.
     """
     if family not in FAMILIES:
         raise PolicyError(f"there is no chat format {family!r}; known are {', '.join(FAMILIES)}", fatal=True)
-    config = tiny_config(family, tiny_vocabulary(family))
+    config = tiny_config(family, tiny_vocabulary(family, texts))
     return random_model(config, seed)
 
 
@@ -47,14 +48,14 @@ def random_model(config: Any, seed: int) -> Any:
     return model.eval()
 
 
-def save_tiny(folder: str | Path, family: str = "qwen2_5_vl", seed: int = 0) -> Path:
+def save_tiny(folder: str | Path, family: str = "qwen2_5_vl", seed: int = 0, texts: tuple[str, ...] = ()) -> Path:
     """A tiny model as a model folder: weights, configuration, tokenizer, processor settings, chat template.
 
     `AutoModelForImageTextToText`, `AutoProcessor`, `transformers serve` and `open_policy` load it.
     """
     folder = Path(folder)
-    tiny_model(family, seed).save_pretrained(folder)
-    write_tiny(family, folder)
+    tiny_model(family, seed, texts).save_pretrained(folder)
+    write_tiny(family, folder, tiny_vocabulary(family, texts))
     return folder
 
 
