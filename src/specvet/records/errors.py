@@ -33,12 +33,22 @@ class RunLockedError(RunError):
 
 
 class RunMismatchError(RunError):
-    """The run was made with other settings, so that its verdicts and new ones must not share a table."""
+    """The run was made with other settings, so that its verdicts and new ones must not share a table.
 
-    def __init__(self, path: str | PathLike[str], key: str, then: object, now: object) -> None:
+    `why` says so of a run that holds something else than verdicts.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        key: str,
+        then: object,
+        now: object,
+        why: str = "verdicts made in different ways must not share a table",
+    ) -> None:
         super().__init__(
-            f"{path}: this run was made with {key} = {then}, but now {key} = {now}; verdicts made in different ways "
-            "must not share a table. Give another --out, or the old setting."
+            f"{path}: this run was made with {key} = {then}, but now {key} = {now}; {why}. "
+            "Give another --out, or the old setting."
         )
         self.key = key
         self.then = then

@@ -111,6 +111,8 @@ class Receipt(_Part):
     """What a model used, summed over the sessions: prompt, prefilled, sampled tokens, pictures, requests, seconds."""
     probes: tuple[dict[str, Any], ...] = ()
     """Of the last session that probed."""
+    training: dict[str, Any] = {}
+    """Of a training run: steps, updates, epochs, rejected data, and the checkpoints with the hash of each."""
     started: str
     ended: str | None
     """None while the run is open."""

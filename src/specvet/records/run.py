@@ -158,7 +158,7 @@ class RunFolder(RunReader):
 
         Raises `RunMismatchError` for the first that differs. Nested mappings count by dotted name: `budget.max_turns`.
         """
-        added = settle(self.path, json.loads(self._meta("settings") or "{}"), settings)
+        added = settle(self.path, self.kind, self.settings, settings)
         if added is None:
             return
         with database.transaction(self._db, self._file) as db:
@@ -269,6 +269,34 @@ class RunFolder(RunReader):
         for task, given in [k for k in self._counts if k[1] == answer]:
             del self._counts[task, given]
         return removed
+
+    def withdraw(self, file: str, row: int, task: str, samples: Iterable[int], why: str) -> None:
+        """Remove samples of one question whose trajectories cannot be used any more, so that they are made again.
+
+        Keeps an event that says `why`.
+        """
+        key, chosen = self.key(file), sorted(samples)
+        where = f"key = ? AND row = ? AND task = ? AND sample IN ({', '.join('?' * len(chosen))})"
+        values = [key, row, task, *chosen]
+        with database.transaction(self._db, self._file) as db:
+            answers = db.execute(f"SELECT task, answer FROM decisions WHERE {where}", values).fetchall()
+            pending = f"DELETE FROM pending WHERE n IN (SELECT n FROM decisions WHERE {where})"
+            self._pending -= db.execute(pending, values).rowcount
+            db.execute(f"DELETE FROM decisions WHERE {where}", values)
+            text = f"{file} row {row}, task {task}, samples {', '.join(map(str, chosen))}: {why}"
+            db.execute("INSERT INTO events(at, kind, text) VALUES (?, 'withdrawn', ?)", (_now(), text))
+        self._counts.subtract((of_task, given) for of_task, given in answers)
+
+    def note_training(self, told: Mapping[str, Any]) -> None:
+        """Put on disk how far training has come, and what this session has used; both stand in the receipt.
+
+        Replaces what was told before.
+        """
+        session = self._writing
+        with database.transaction(self._db, self._file) as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('training', ?)", (json.dumps(told, sort_keys=True),))
+            session.keep(db, 0, {})
+        session.decided(0, {})
 
     def note_session(
         self,

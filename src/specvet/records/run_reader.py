@@ -70,6 +70,12 @@ class RunReader:
 
         return yaml.safe_load(self._meta("config") or "") or {}
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a session that goes on is held against, by dotted name."""
+        found: dict[str, Any] = json.loads(self._meta("settings") or "{}")
+        return found
+
     def key(self, file: str) -> str:
         """The name by which the run knows a file, see the head of this module."""
         if not file:
@@ -159,6 +165,29 @@ class RunReader:
         if text is None and shard is not None:
             text = shards.read_from_shard(self._shard(shard), n)
         return None if text is None else TrajectoryRecord.model_validate_json(text)
+
+    def trajectories(self, file: str, row: int, task: str, samples: Iterable[int]) -> dict[int, TrajectoryRecord]:
+        """Those of some samples of one question that are there, by sample; one of a damaged shard is not."""
+        wanted = sorted(samples)
+        sql = (
+            "SELECT d.sample, d.n, d.shard, p.trajectory FROM decisions d LEFT JOIN pending p ON p.n = d.n WHERE "
+            f"d.key = ? AND d.row = ? AND d.task = ? AND d.sample IN ({', '.join('?' * len(wanted))})"
+        )
+        texts: dict[int, str] = {}
+        moved: dict[int, dict[int, int]] = {}
+        for sample, n, part, text in self._db.execute(sql, (self.key(file), row, task, *wanted)):
+            if text is not None:
+                texts[sample] = text
+            elif part is not None:
+                moved.setdefault(part, {})[n] = sample
+        for part, numbers in moved.items():
+            try:
+                found = shards.read_some(self._shard(part), numbers)
+            except (OSError, ValueError, KeyError) as e:
+                warnings.warn(f"{self._shard(part)}: cannot be read ({e}); its trajectories are left out", stacklevel=2)
+                continue
+            texts |= {numbers[n]: text for n, text in found.items()}
+        return {sample: TrajectoryRecord.model_validate_json(text) for sample, text in texts.items()}
 
     def count(self) -> dict[str, dict[str, int]]:
         """Decisions by task and answer; unreadable files under the task `*`."""

@@ -137,7 +137,7 @@ class RunSession:
 
 def make_receipt(db: sqlite3.Connection, closed: bool = True) -> Receipt:
     """The receipt of a run, from its database; `closed` False leaves out what needs a pass over all inputs."""
-    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('kind', 'settings', 'created')"))
+    meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('kind', 'settings', 'created', 'training')"))
     settings = json.loads(meta["settings"])
     tasks = {k.removeprefix(TASK): str(v) for k, v in sorted(settings.items()) if k.startswith(TASK)}
     others = {k: v for k, v in sorted(settings.items()) if not k.startswith(TASK)}
@@ -174,6 +174,7 @@ def make_receipt(db: sqlite3.Connection, closed: bool = True) -> Receipt:
         cost=sum(s.cost for s in sessions),
         usage=usage,
         probes=next((s.probes for s in reversed(sessions) if s.probes), ()),
+        training=json.loads(meta.get("training", "{}")),
         started=meta["created"],
         ended=sessions[-1].ended if sessions else None,
         seconds=round(seconds, 3),

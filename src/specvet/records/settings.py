@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any
@@ -29,6 +30,8 @@ DECISIVE = (
 TASK = "tasks."
 """Before the key of a task, among the settings."""
 
+_TRAINED = "a run that goes on must equal one that never stopped"
+
 
 def decisive(config: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a config that can change a verdict."""
@@ -49,16 +52,24 @@ def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return out
 
 
-def settle(path: str | PathLike[str], then: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any] | None:
+def settle(
+    path: str | PathLike[str], kind: str, then: dict[str, Any], settings: Mapping[str, Any]
+) -> dict[str, Any] | None:
     """`then` with what is new in `settings`; None when nothing is. Raises `RunMismatchError` for what differs."""
     now = flat(settings)
+    why = {"why": _TRAINED} if kind == "train" else {}
     for key, value in now.items():
         if key in then and then[key] != value:
             if key.startswith(TASK):
                 task = key.removeprefix(TASK)
-                raise RunMismatchError(path, f"hash of task {task}", str(then[key])[:12], str(value)[:12])
-            raise RunMismatchError(path, key, then[key], value)
+                raise RunMismatchError(path, f"hash of task {task}", _short(then[key]), _short(value), **why)
+            raise RunMismatchError(path, key, _short(then[key]), _short(value), **why)
     return {**then, **now} if now.keys() - then.keys() else None
+
+
+def _short(value: Any) -> Any:
+    """The first digits of a SHA-256 are enough to see that it is another one."""
+    return value[:12] if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else value
 
 
 def config_text(kind: str, config: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from specvet.records.errors import RunError, naming_a_full_disk
@@ -10,16 +11,26 @@ from specvet.records.lock import FolderLock
 from specvet.records.shards import shard_path
 
 
-def claim_folder(folder: Path) -> FolderLock:
-    """Make the folder where it is missing and lock it. Raises `RunError` for one that is something else."""
+def check_folder(folder: Path) -> None:
+    """Whether a run can be made in this folder, as far as can be seen without making it. Raises `RunError`."""
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder}: is a file; --out needs the name of a folder")
+    near = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not near.is_dir():
+        raise RunError(f"{folder}: a part of this path is a file; --out needs the name of a folder")
+    if not os.access(near, os.W_OK | os.X_OK):
+        raise RunError(f"{folder}: may not be written; give another --out")
+    # The lock is the first thing a run writes: a folder with it was ours, however early it was left.
+    if folder.is_dir() and not (folder / "run.lock").exists() and not (folder / "run.db").exists():
+        _refuse_strangers(folder)
+
+
+def claim_folder(folder: Path) -> FolderLock:
+    """Make the folder where it is missing and lock it. Raises `RunError` for one that is something else."""
     try:
+        check_folder(folder)
         with naming_a_full_disk(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            # The lock is the first thing a run writes: a folder with it was ours, however early it was left.
-            if not (folder / "run.lock").exists() and not (folder / "run.db").exists():
-                _refuse_strangers(folder)
             if any((folder / "trajectories").glob("part-*.parquet")) and not _has_content(folder / "run.db"):
                 raise RunError(f"{folder}: holds trajectories but no run.db; put it back, or give another --out")
             return FolderLock(folder)

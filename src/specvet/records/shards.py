@@ -8,7 +8,7 @@ computed from a float16 of a log-prob near −10 would be off by 0.4%.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -51,19 +51,25 @@ def read_shard(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_from_shard(path: Path, n: int) -> str | None:
-    """The JSON of trajectory `n`; reads the one row group that may hold it."""
+    """The JSON of trajectory `n`; None where the shard does not hold it."""
+    return read_some(path, [n]).get(n)
+
+
+def read_some(path: Path, wanted: Collection[int]) -> dict[int, str]:
+    """The JSON of some trajectories by n, as far as the shard holds them; unpacks only row groups that may."""
     import pyarrow.parquet as pq
 
+    found: dict[int, str] = {}
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             statistics = file.metadata.row_group(group).column(0).statistics
-            if statistics is not None and not statistics.min <= n <= statistics.max:
+            if statistics is not None and not any(statistics.min <= n <= statistics.max for n in wanted):
                 continue
             table = file.read_row_group(group, columns=_needed(file))
-            numbers = table["n"].to_pylist()
-            if n in numbers:
-                return _whole(table.slice(numbers.index(n), 1).to_pylist()[0])
-    return None
+            for i, n in enumerate(table["n"].to_pylist()):
+                if n in wanted:
+                    found[n] = _whole(table.slice(i, 1).to_pylist()[0])
+    return found
 
 
 def _needed(file: Any) -> list[str]:
