@@ -12,7 +12,21 @@ from typing import Annotated
 import typer
 
 from specvet import __version__
-from specvet.cli import console, doctor, export, failure, plot, report, rollout, show, tasks, transcript, vet
+from specvet.cli import (
+    console,
+    doctor,
+    export,
+    failure,
+    merge,
+    plot,
+    report,
+    rollout,
+    show,
+    tasks,
+    train,
+    transcript,
+    vet,
+)
 
 app = typer.Typer(
     name="specvet",
@@ -32,6 +46,8 @@ app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.command()(transcript.transcript)
+app.add_typer(train.app, name="train")
+app.add_typer(merge.app, name="models")
 
 
 def _version(asked: bool) -> None:
@@ -107,7 +123,8 @@ def _explained(error: Exception) -> int:
     if isinstance(error, typer.Abort):
         return failure.INTERRUPTED
     if hasattr(error, "format_message"):  # every usage error of typer, whichever click it is built on
-        if message := error.format_message():
+        message = error.format_message()
+        if message and not message.startswith("Usage:"):  # a group without a command "says" its whole help
             console.say(message)
             context = getattr(error, "ctx", None)
             console.say(f"try: {context.command_path if context else 'specvet'} --help")
