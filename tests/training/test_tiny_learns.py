@@ -1,57 +1,71 @@
-"""The profile `tiny` learns: SFT brings the form, GRPO the judgement, from the command line to the last checkpoint."""
+"""The profile `tiny` learns: SFT brings the form, GRPO the judgement, from the command line to the last checkpoint.
+
+Other seeds, of 0 to 3, rise from 0.51-0.75 to 0.72-0.99 here; the bounds leave room for sums taken in another order.
+"""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from specvet.chat import Vocabulary
+from specvet.chat.tiny import tiny_vocabulary
+from specvet.cli.main import main
+from specvet.data.toy_words import toy_texts
+
 pytest.importorskip("torch")
 
-SCRIPT = Path(sys.executable).parent / "specvet"
+STEPS = 12
 
 
-def trained(folder: Path, *arguments: object) -> list[dict[str, Any]]:
-    """The metrics of a run by the real script; one thread, so that sums are always taken in the same order."""
-    done = subprocess.run(
-        [SCRIPT, "train", *map(str, arguments), "--profile", "tiny", "--quiet"],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    run = folder / str(arguments[arguments.index("--out") + 1])
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """So that sums are taken in the same order on every machine, and no core waits for another."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
+def trained(out: Path, stage: str, *settings: str) -> list[dict[str, Any]]:
+    """The metrics of a run of the profile."""
+    assert main(["train", stage, "--profile", "tiny", "--seed", "1", "--out", str(out), "--quiet", *settings]) == 0
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.usefixtures("one_thread")
 def test_imitation_brings_the_form_and_reward_the_judgement(tmp_path: Path) -> None:
-    imitated = trained(tmp_path, "sft", "--out", "sft", "--epochs", 3)
+    imitated = trained(tmp_path / "sft", "sft")
     validation = [line["loss"] for line in imitated if line["kind"] == "validation"]
     assert imitated[0]["loss"] > 5.0
-    assert validation[-1] < 0.03
+    assert validation[-1] < 0.02
+    sampler = next(
+        (tmp_path / "sft" / "checkpoints" / "epoch-05").glob("*sampler")
+    )  # a model folder with its own words
+    words = tiny_vocabulary("qwen2_5_vl", toy_texts("qwen2_5_vl"))
+    assert Vocabulary.load(sampler).fingerprint == words.fingerprint
 
-    settings = ("--set", "grpo.max_steps=16", "--set", "grpo.save_every=0", "--no-probes")
-    rewarded = trained(tmp_path, "grpo", "--out", "grpo", "--from", "sft", *settings)
+    short = [f"grpo.max_steps={STEPS}", "grpo.dev=null"]
+    settings = ["--no-probes", *(word for one in short for word in ("--set", one))]
+    rewarded = trained(tmp_path / "grpo", "grpo", "--from", str(tmp_path / "sft"), *settings)
     steps = [line for line in rewarded if line["kind"] == "step"]
-    assert len(steps) == 16
+    assert [line["step"] for line in steps] == list(range(1, STEPS + 1))
 
     def mean(name: str, some: slice) -> float:
         return float(np.mean([line[name] for line in steps[some]]))
 
-    first, last = slice(0, 4), slice(-4, None)
+    first, last = slice(0, 3), slice(-3, None)
     assert mean("format", first) > 0.9
+    assert mean("calls_mean", first) > 0.9
     assert mean("reward_mean", first) < 0.8
-    assert mean("reward_mean", last) > mean("reward_mean", first) + 0.1
-    assert mean("reward_mean", last) > 0.8
-    assert mean("drift_mean", slice(None)) < 1e-4
-    (*_, dev) = (line for line in rewarded if line["kind"] == "dev")
-    assert (dev["accuracy"], dev["format"]) > (0.9, 0.9)
+    assert mean("reward_mean", last) > max(0.7, mean("reward_mean", first) + 0.15)
+    drifts = [line["drift_max"] for line in steps if line["drift_max"] is not None]  # None: nothing to learn from
+    assert len(drifts) >= STEPS // 2
+    assert max(drifts) < 1e-4

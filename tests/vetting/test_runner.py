@@ -9,9 +9,10 @@ from itertools import pairwise
 import pytest
 import runner_lab as lab
 
+from specvet.data import files
 from specvet.records import RunFolder, RunMismatchError
 from specvet.records.schema import StopReason
-from specvet.vetting import runner, source
+from specvet.vetting import runner
 from specvet.vetting.items import Item
 from specvet.vetting.runner import vet
 from specvet.vetting.watch import Progress
@@ -20,13 +21,13 @@ from specvet.vetting.watch import Progress
 def reads(monkeypatch) -> list[str]:
     """The files that the runner opens from now on."""
     opened: list[str] = []
-    read = source.read
+    read = files.read
 
     def noted(file):
         opened.append(file)
         return read(file)
 
-    monkeypatch.setattr(source, "read", noted)
+    monkeypatch.setattr(files, "read", noted)
     return opened
 
 

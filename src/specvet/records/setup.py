@@ -18,6 +18,8 @@ def check_folder(folder: Path) -> None:
     near = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not near.is_dir():
         raise RunError(f"{folder}: a part of this path is a file; --out needs the name of a folder")
+    if os.statvfs(near).f_flag & os.ST_RDONLY:
+        raise RunError(f"{folder}: lies on a read-only file system; give another --out")
     if not os.access(near, os.W_OK | os.X_OK):
         raise RunError(f"{folder}: may not be written; give another --out")
     # The lock is the first thing a run writes: a folder with it was ours, however early it was left.
