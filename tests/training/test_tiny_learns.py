@@ -65,7 +65,7 @@ def test_imitation_brings_the_form_and_reward_the_judgement(tmp_path: Path) -> N
     assert mean("format", first) > 0.9
     assert mean("calls_mean", first) > 0.9
     assert mean("reward_mean", first) < 0.8
-    assert mean("reward_mean", last) > max(0.7, mean("reward_mean", first) + 0.15)
+    assert mean("reward_mean", last) > max(0.6, mean("reward_mean", first) + 0.1)
     drifts = [line["drift_max"] for line in steps if line["drift_max"] is not None]  # None: nothing to learn from
     assert len(drifts) >= STEPS // 2
     assert max(drifts) < 1e-4
