@@ -19,7 +19,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -123,6 +123,17 @@ async def off_loop(function: Callable[[], T]) -> T:
     `asyncio.to_thread` would.
     """
     return await asyncio.wrap_future(_threaded(function))
+
+
+@contextlib.contextmanager
+def in_our_words(explained: Callable[[Exception, bool], PolicyError]) -> Iterator[None]:
+    """Whatever an SDK raises while something is opened, said in one way. Raises PolicyError, TimeoutError."""
+    try:
+        yield
+    except (PolicyError, TimeoutError):
+        raise
+    except Exception as e:
+        raise explained(e, True) from e
 
 
 def within(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ class Reply:
 _SAMPLED: frozenset[Capability] = frozenset({"ids", "logprobs", "n", "images"})
 
 
-class RemotePolicy:
+class RemotePolicy(ABC):
     """A policy on a remote service. A subclass makes its SDK's prompt and sends it.
 
     `usage.prefilled_tokens` leaves out what the service says was cached; where it says nothing, it is the whole prompt.
@@ -118,7 +119,7 @@ class RemotePolicy:
         self._count(ledger, reply)
         return Samples(reply.sequences, reply.prompt_tokens, reply.cached_tokens)
 
-    def release(self, ledger: Ledger) -> None:
+    def release(self, ledger: Ledger) -> None:  # noqa: B027 - nothing to do is right for most
         """Nothing is kept for a trajectory here."""
 
     async def aclose(self) -> None:
@@ -153,22 +154,22 @@ class RemotePolicy:
 
     # what each SDK does its own way
 
+    @abstractmethod
     def _prompt(self, chunks: list[tuple[int, ...] | ImageSegment]) -> Any:
         """The SDK's ModelInput."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _send(self, prompt: Any, n: int, params: SamplingParams) -> Reply:
         """One request, to its end. May raise anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _explained(self, e: Exception, opening: bool) -> PolicyError:
         """An SDK's exception in our words."""
-        raise NotImplementedError
 
     def _heard(self, seconds: float) -> str:
         """What the SDK last said of the service's state within so many seconds, or nothing."""
         return ""
 
+    @abstractmethod
     def _close(self) -> None:
         """Close the SDK's clients; may block."""
-        raise NotImplementedError

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from specvet.chat import ChatFormat, ImageSegment
 from specvet.policies.options import ModelOptions
-from specvet.policies.remote import Problem, Service, resolve, sequence, wire_seed, within
+from specvet.policies.remote import Problem, Service, in_our_words, resolve, sequence, wire_seed, within
 from specvet.policies.remote_policy import RemotePolicy, Reply
 from specvet.policies.remote_setup import LiveModel, format_of, identity, model_named
 from specvet.policies.tokens import PolicyError, SamplingParams
@@ -242,12 +242,8 @@ def models_of(client: Any) -> tuple[LiveModel, ...]:
 
 def opening(blocking: Callable[[], T], seconds: float) -> T:
     """What a blocking call to the SDK returns, within so many seconds. Raises PolicyError, TimeoutError."""
-    try:
+    with in_our_words(explained):
         return in_time(blocking, seconds)
-    except (PolicyError, TimeoutError):
-        raise
-    except Exception as e:  # whatever the SDK raises gets said in one way
-        raise explained(e, True) from e
 
 
 def in_time(blocking: Callable[[], T], seconds: float) -> T:

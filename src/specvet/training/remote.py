@@ -23,6 +23,7 @@ import math
 import re
 import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class _NameTakenError(TrainerError):
     """A checkpoint of that name is there already, and this kind cannot be replaced."""
 
 
-class RemoteTrainer:
+class RemoteTrainer(ABC):
     """A trainer on a remote service. A subclass makes its SDK's datums and sends them."""
 
     name: str
@@ -332,49 +333,49 @@ class RemoteTrainer:
 
     # --- what each SDK does its own way
 
+    @abstractmethod
     def _datums(self, datums: Sequence[Datum], loss: Loss, active: int) -> Any:
         """The SDK's datums. Raises LedgerError, ImageError."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _send(self, run: Any, sent: Any, loss: Loss, active: int, learn: bool) -> Passed:
         """One batch, to its end. May raise anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _step(self, run: Any, adam: Adam) -> dict[str, float]:
         """An optimiser step; what the service says of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _save_state(self, run: Any, label: str) -> str:
         """The address of weights and optimiser, which replace those of the same name."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _save_weights(self, run: Any, label: str) -> str:
         """The address of weights to sample with."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _sampling(self, run: Any) -> Any:
         """The SDK's sampling client of the weights as they are now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _policy(self, sampling: Any, weights: str) -> RemotePolicy:
         """The policy on it, which does not end the session."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _new_run(self) -> Any:
         """A training client of the weights that this run began from; blocks. SDK errors as they are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _run_id(self) -> str:
         """What the service calls this training run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _problem(self, e: Exception) -> tuple[Problem, str]:
         """An SDK's exception in our words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_taken(self, e: Exception) -> bool:
         """Whether it says that a checkpoint's name is taken."""
-        raise NotImplementedError
 
     def _is_not_finite(self, e: Exception) -> bool:
         """Whether it says that a loss is no number."""
@@ -384,6 +385,6 @@ class RemoteTrainer:
         """What the SDK last said of the service's state, or nothing."""
         return ""
 
+    @abstractmethod
     def _shut(self, client: Any) -> None:
         """Close the SDK's session; may block."""
-        raise NotImplementedError

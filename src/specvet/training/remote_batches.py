@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specvet.chat import Datum, ImageSegment
 from specvet.policies.remote import opaque
-from specvet.training.trainer import MAX_MOVE, Loss
+from specvet.training.trainer import MAX_MOVE, Adam, Loss, TrainerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,20 @@ def sent_chunks(datum: Datum) -> list[tuple[int, ...] | ImageSegment]:
     Raises LedgerError for a picture without its bytes, ImageError for damaged ones.
     """
     return [opaque(c) if isinstance(c, ImageSegment) else c for c in datum.chunks]
+
+
+def adam_config(adam: Adam) -> dict[str, float]:
+    """The settings of a step, under the names that both services use."""
+    settings = asdict(adam)
+    return {"learning_rate": settings.pop("lr"), **settings}
+
+
+def target_logprobs(output: Mapping[str, Any], service: str) -> NDArray[np.float32]:
+    """The log-probs in what a service gave for one datum. Raises TrainerError."""
+    if "logprobs" not in output:
+        raise TrainerError(f"{service}: the service gave no log-probs for a datum")
+    values: NDArray[np.float32] = output["logprobs"].to_numpy()
+    return values
 
 
 def clip_config(loss: Loss) -> dict[str, float] | None:

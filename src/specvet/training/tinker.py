@@ -25,7 +25,7 @@ from specvet.policies.remote import Problem, resolve
 from specvet.policies.remote_setup import format_of, identity
 from specvet.policies.tinker import SERVICE, TinkerPolicy, model_input
 from specvet.training.remote import LONG, RemoteTrainer
-from specvet.training.remote_batches import Passed, clip_config, sent_chunks
+from specvet.training.remote_batches import Passed, adam_config, clip_config, sent_chunks, target_logprobs
 from specvet.training.remote_setup import as_trainer_errors, leave, refuse, same_adapter, trained_model
 from specvet.training.trainer import Adam, Loss, TrainerError, TrainerOptions
 
@@ -56,21 +56,14 @@ class TinkerTrainer(RemoteTrainer):
     async def _send(self, run: Any, sent: Any, loss: Loss, active: int, learn: bool) -> Passed:
         ask = run.forward_backward if learn else run.forward
         got = await resolve(ask(sent, loss.name, clip_config(loss)))
-        logprobs = [_logprobs(one) for one in got.loss_fn_outputs]
+        logprobs = [target_logprobs(one, self.name) for one in got.loss_fn_outputs]
         notes = {name: value for name, value in got.metrics.items() if name != "loss:sum"}
         return Passed(logprobs, got.metrics.get("loss:sum"), notes)
 
     async def _step(self, run: Any, adam: Adam) -> dict[str, float]:
         from tinker.types import AdamParams
 
-        asked = AdamParams(
-            learning_rate=adam.lr,
-            beta1=adam.beta1,
-            beta2=adam.beta2,
-            eps=adam.eps,
-            weight_decay=adam.weight_decay,
-            grad_clip_norm=adam.grad_clip_norm,
-        )
+        asked = AdamParams(**adam_config(adam))
         got = await resolve(run.optim_step(asked))
         return dict(got.metrics or {})
 
@@ -182,10 +175,3 @@ def _run(client: Any, options: TrainerOptions, model: str | None, state: str | N
         run = client.create_training_client_from_state(state, user_metadata=called).result()
     same_adapter(SERVICE, state, rank=(run.get_info().lora_rank, lora.rank))
     return run
-
-
-def _logprobs(output: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    if "logprobs" not in output:
-        raise TrainerError("tinker: the service gave no log-probs for a datum")
-    values: np.ndarray[Any, np.dtype[np.float32]] = output["logprobs"].to_numpy()
-    return values

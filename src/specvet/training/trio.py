@@ -24,7 +24,7 @@ from specvet.policies.remote import Problem, resolve
 from specvet.policies.remote_setup import format_of, identity
 from specvet.policies.trio import MAX_IN_FLIGHT, SERVICE, TrioPolicy, model_input
 from specvet.training.remote import LONG, RemoteTrainer
-from specvet.training.remote_batches import Passed, clip_config, sent_chunks
+from specvet.training.remote_batches import Passed, adam_config, clip_config, sent_chunks, target_logprobs
 from specvet.training.remote_setup import as_trainer_errors, leave, refuse, same_adapter, trained_model
 from specvet.training.trainer import Adam, Loss, TrainerError, TrainerOptions
 
@@ -57,20 +57,13 @@ class TrioTrainer(RemoteTrainer):
     async def _send(self, run: Any, sent: Any, loss: Loss, active: int, learn: bool) -> Passed:
         ask = run.forward_backward_async if learn else run.forward_async
         got = await resolve(ask(sent, loss.name, clip_config(loss)))
-        logprobs = [_logprobs(one) for one in got.loss_fn_outputs]
+        logprobs = [target_logprobs(one, self.name) for one in got.loss_fn_outputs]
         return Passed(logprobs, got.metrics["loss_mean"], {"service_tokens": got.metrics["token_count"]})
 
     async def _step(self, run: Any, adam: Adam) -> dict[str, float]:
         from pytrio import AdamParams
 
-        asked = AdamParams(
-            learning_rate=adam.lr,
-            beta1=adam.beta1,
-            beta2=adam.beta2,
-            eps=adam.eps,
-            weight_decay=adam.weight_decay,
-            grad_clip_norm=adam.grad_clip_norm,
-        )
+        asked = AdamParams(**adam_config(adam))
         got = await resolve(run.optim_step_async(asked))
         return dict(got.metrics)
 
@@ -202,10 +195,3 @@ def _run(client: Any, options: TrainerOptions, model: str | None, state: str | N
 
 def _in_flight(options: TrainerOptions) -> int:
     return min(options.branches, MAX_IN_FLIGHT)
-
-
-def _logprobs(output: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    if "logprobs" not in output:
-        raise TrainerError("trio: the service gave no log-probs for a datum")
-    values: np.ndarray[Any, np.dtype[np.float32]] = output["logprobs"].to_numpy()
-    return values
