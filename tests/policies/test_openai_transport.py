@@ -289,7 +289,7 @@ def test_a_compressed_answer_is_read_and_a_bomb_is_not_unpacked(encoding: str, p
         asked(policy_for(server, clock=HeldClock()))
 
 
-@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(b"{}")[:-9]])
+@pytest.mark.parametrize("body", [b"no gzip", gzip.compress(b"{}")[:-9]], ids=["no gzip", "cut short"])
 def test_a_damaged_compression_is_tried_again(body: bytes) -> None:
     with LoopbackServer(Said(body, headers={"content-encoding": "gzip"}), OK) as server:
         assert asked(policy_for(server, clock=HeldClock())).replies[0].turn == YES
