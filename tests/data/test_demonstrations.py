@@ -69,9 +69,9 @@ def tiny(format: str) -> ChatFormat:
 
 
 def test_a_demonstration_is_read_as_it_was_written(tmp_path: Path) -> None:
-    path = write(tmp_path / "set", line("a", object_id="Gaia DR3 1", source="spec-1.fits"), "", line("b", looks=2))
+    path = write(tmp_path / "set", line("a", object_id="Gaia DR3 1", name="spec-1.fits"), "", line("b", looks=2))
     first, second = read_demonstrations(path)
-    assert (first.id, first.object_id, first.source, first.tools) == ("a", "Gaia DR3 1", "spec-1.fits", (TOOL,))
+    assert (first.id, first.object_id, first.name, first.tools) == ("a", "Gaia DR3 1", "spec-1.fits", (TOOL,))
     assert [m.role for m in first.messages] == ["system", "user", "assistant", "tool", "assistant"]
     assert first.messages[1].content == (Picture("images/a_0.png"), "\nIs it?")
     assert first.messages[2].calls[0].arguments == {"wavelength_range": [6401, 6700]}
@@ -80,7 +80,7 @@ def test_a_demonstration_is_read_as_it_was_written(tmp_path: Path) -> None:
     again = str(tmp_path / "set" / "again.jsonl")
     write_demonstrations(again, [first, second])
     assert [d.line() for d in read_demonstrations(again)] == [first.line(), second.line()]
-    assert json.loads(first.line()) == line("a", object_id="Gaia DR3 1", source="spec-1.fits")
+    assert json.loads(first.line()) == line("a", object_id="Gaia DR3 1", name="spec-1.fits")
 
 
 def _without(field: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ SAW = {"role": "tool", "content": [{"text": "Seen."}]}
             ],
             r"messages\[1\]\.calls\[0\]\.arguments: they hold NaN or an infinite number",
         ),
-        ([line("a", source="\udcff")], "line 1: holds half a character"),
+        ([line("a", name="\udcff")], "line 1: holds half a character"),
         ([""], "holds no demonstration"),
     ],
 )
@@ -296,7 +296,7 @@ def test_what_a_row_holds_is_told_by_its_words_and_pictures_and_not_by_their_nam
         return row.content()
 
     first = content("one")
-    assert content("two") == first == content("three", source="elsewhere.fits")
+    assert content("two") == first == content("three", name="elsewhere.fits")
     assert content("four", shade=1) != first
     said = line("a")["messages"]
     said[-1] = said[-1] | {"reasoning": "Is it?"}  # as many tokens

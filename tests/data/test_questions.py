@@ -75,7 +75,7 @@ def test_what_is_a_question_file_is_told_by_its_content(tmp_path: Path) -> None:
         (["{"], r"q\.jsonl line 1: is no JSON"),
         ([FIRST, "[]"], "line 2: holds a list, not an object"),
         ([{**FIRST, "task": None}], "line 1: task is missing"),
-        ([{**FIRST, "tsak": "cv"}], "line 1: tsak: there is no such field; known are id, task, spectrum, prompt"),
+        ([{**FIRST, "tsak": "cv"}], "line 1: tsak: there is no such field; known are id, task, spectrum, name"),
         ([{**FIRST, "spectrum": {"path": "a", "hdu": 1}}], "spectrum.hdu: there .* known are path, array_file, row$"),
         (
             [{**FIRST, "spectrum": {"path": "a", "row": -1}}],

@@ -32,7 +32,7 @@ def conversation(
             content = [before, *([] if image is None else [image]), after]
         else:
             content = [before] if image is None else [image, f"\n{before}"]
-    messages = (system(SYSTEM_TEXT), user(*(part for part in content if part != "")))
+    messages = (system(question.system or SYSTEM_TEXT), user(*(part for part in content if part != "")))
     return Conversation(messages, (tool.schema(),))
 
 

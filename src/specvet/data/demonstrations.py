@@ -1,6 +1,6 @@
 r"""Demonstrations to imitate: JSON Lines, one conversation a line, the pictures beside the file.
 
-    {"id": "cv-0", "object_id": "Gaia DR3 1", "source": "spec-57391-…fits.gz",
+    {"id": "cv-0", "object_id": "Gaia DR3 1", "name": "spec-57391-…fits.gz",
      "tools": [{"type": "function", "function": {"name": "spectral_visualization_tool", …}}],
      "messages": [
        {"role": "system", "content": [{"text": "You are …"}]},
@@ -18,7 +18,7 @@ r"""Demonstrations to imitate: JSON Lines, one conversation a line, the pictures
 | `calls` | an assistant's calls of tools; `arguments` is an object |
 | `tools` | the schemas of the tools that may be called; the chat format writes them into the system text |
 | `object_id` | (optional) what must not be on both sides of a split |
-| `source` | (optional) where the spectrum came from |
+| `name` | (optional) of the spectrum, as the survey names its file |
 
 Every assistant turn is learnt, whole. A conversation whose pictures are not all there and whole is a reject: it is
 neither learnt without them nor left out in silence. One that is too long is a reject too, and never cut.
@@ -80,7 +80,7 @@ class Demonstration:
     messages: tuple[Said, ...]
     tools: tuple[Mapping[str, Any], ...] = ()
     object_id: str | None = None
-    source: str | None = None
+    name: str | None = None
     where: str = ""
     """File and line, for people."""
     folder: str = ""
@@ -106,7 +106,7 @@ class Demonstration:
     def line(self) -> str:
         """As one line of a file."""
         fields: dict[str, Any] = {"id": self.id}
-        fields |= {k: v for k, v in (("object_id", self.object_id), ("source", self.source)) if v is not None}
+        fields |= {k: v for k, v in (("object_id", self.object_id), ("name", self.name)) if v is not None}
         fields |= {"tools": list(self.tools)} if self.tools else {}
         fields["messages"] = [_fields(m) for m in self.messages]
         return json.dumps(fields, ensure_ascii=False)
@@ -286,7 +286,7 @@ class _Line(_Strict):
     messages: tuple[_Said, ...]
     tools: tuple[dict[str, Any], ...] = ()
     object_id: str | None = None
-    source: str | None = None
+    name: str | None = None
 
     @model_validator(mode="after")
     def _is_a_conversation(self) -> _Line:
@@ -331,7 +331,7 @@ class _Line(_Strict):
             )
             for m in self.messages
         )
-        return Demonstration(self.id, said, self.tools, self.object_id, self.source, where, folder)
+        return Demonstration(self.id, said, self.tools, self.object_id, self.name, where, folder)
 
 
 _FIELDS_OF: dict[str, type[BaseModel]] = {"messages": _Said, "content": _Part, "calls": _Call}

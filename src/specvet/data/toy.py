@@ -36,7 +36,8 @@ from specvet.tasks import Task
 from specvet.tasks.load import task_from_bytes
 from specvet.tools import Observation, ZoomTool
 
-VERSION = 1
+VERSION = 2
+"""Of the files that are written."""
 SIZES = {"sft_train": 96, "sft_val": 16, "rl_train": 64, "dev": 32}
 """Spectra a part."""
 STYLE = "compact"
@@ -86,7 +87,7 @@ def make_toy(folder: str | Path, seed: int = 0, **sizes: int) -> Toy:
     if odd := [name for name, n in chosen.items() if n < 2 or n % 2]:
         raise ValueError(f"{odd[0]} = {chosen[odd[0]]}: half of the spectra are banded, so their number must be even")
     settings = {"simulated": True, "version": VERSION, "seed": seed, **chosen}
-    return Toy(made_once(folder, settings, lambda path: _write(path, np.random.default_rng([seed, VERSION]), chosen)))
+    return Toy(made_once(folder, settings, lambda path: _write(path, np.random.default_rng([seed, 1]), chosen)))
 
 
 def toy_task() -> Task:
@@ -138,6 +139,7 @@ def toy_question(part: str, row: int, banded: bool) -> Question:
         split=part,
         object_id=name,
         label_source="simulated",
+        name=name,
     )
 
 
@@ -196,7 +198,7 @@ def _demonstration(folder: Path, question: Question, spectrum: Spectrum, says: b
         tuple(_said(message, paths) for message in spoken.messages),
         spoken.tools,
         question.object_id,
-        f"simulated: spectra/{question.split}.npz row {spectrum.row}",
+        question.name,
     )
 
 

@@ -81,8 +81,14 @@ class Question(_Record):
     task: str
     """Key of the task: `cv`."""
     spectrum: SpectrumRef
+    name: str | None = None
+    """Of the spectrum, as the survey names its file; a string, its own for each spectrum."""
+    system: str | None = None
+    """System text to ask with; None takes ours."""
     prompt: str | None = None
     """Text to ask with; None takes the task's own."""
+    image: str | None = None
+    """The picture that it was published with, relative to the question file. An agent's tool draws its own."""
     answer: Literal["YES", "NO"] | None = None
     """The label, where one is known; never shown to a policy."""
     split: str | None = None
