@@ -14,6 +14,7 @@ import typer
 from specvet import __version__
 from specvet.cli import (
     console,
+    data,
     doctor,
     export,
     failure,
@@ -46,6 +47,7 @@ app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.command()(transcript.transcript)
+app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(merge.app, name="models")
 

@@ -72,7 +72,7 @@ def add_gaussian(into: FloatArray, centre: float, peak: float, fwhm_km_s: float)
 
 
 def add_lorentzian(into: FloatArray, centre: float, peak: float, half_width: float, power: float = 2.0) -> None:
-    """Add `peak / (1 + |Δλ/half_width|^power)`, `half_width` in Å; power 2.5 has the wings of the linear Stark effect."""
+    """Add `peak / (1 + |Δλ/half_width|^power)`, half-width in Å; a power of 2.5 has the wings of linear Stark."""
     reach = half_width * 1e3 ** (1.0 / power)
     low, high = np.searchsorted(GRID, (centre - reach, centre + reach))
     into[low:high] += peak / (1.0 + (np.abs(GRID[low:high] - centre) / half_width) ** power)
@@ -117,7 +117,7 @@ def rotated(flux: FloatArray, v_sin_i: float, limb: float = 0.6) -> FloatArray:
 
 def shifted(flux: FloatArray, velocity_km_s: float) -> FloatArray:
     """Doppler-shifted to the red by a velocity; ends are held."""
-    return np.interp(np.log(GRID) - np.log1p(velocity_km_s / SPEED_OF_LIGHT_KM_S), np.log(GRID), flux)
+    return np.asarray(np.interp(np.log(GRID) - np.log1p(velocity_km_s / SPEED_OF_LIGHT_KM_S), np.log(GRID), flux))
 
 
 @lru_cache(maxsize=1)
