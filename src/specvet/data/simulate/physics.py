@@ -28,6 +28,7 @@ def zeros() -> FloatArray:
     return np.zeros(GRID.size)
 
 
+@lru_cache(maxsize=4096)
 def vacuum(air: float) -> float:
     """Vacuum wavelength (Å) of a line given in air (Å); Morton 2000, ApJS 130, 403."""
     return float(air_to_vacuum(np.array([air]))[0])
@@ -152,3 +153,8 @@ def truncated_normal(rng: np.random.Generator, mean: float, sigma: float, low: f
         if low <= value <= high:
             return value
     return float(np.clip(value, low, high))
+
+
+def log_normal(rng: np.random.Generator, median: float, sigma: float) -> float:
+    """A log-normal draw; `sigma` in natural logarithms."""
+    return float(median * np.exp(rng.normal(0.0, sigma)))
