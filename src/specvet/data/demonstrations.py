@@ -174,6 +174,15 @@ def read_demonstrations(path: str) -> list[Demonstration]:
     return found
 
 
+def problem_of(demonstration: Demonstration) -> str:
+    """What `read_demonstrations` would say of it: `messages[2]: …`; empty where it would take it."""
+    try:
+        _Line.model_validate(json.loads(demonstration.line()))
+    except ValidationError as e:
+        return _problem(e)
+    return ""
+
+
 def write_demonstrations(path: str, demonstrations: Iterable[Demonstration]) -> None:
     """Write a file that `read_demonstrations` reads; pictures are not copied."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
