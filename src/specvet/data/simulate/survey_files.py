@@ -13,21 +13,19 @@ from __future__ import annotations
 
 import csv
 import json
-import multiprocessing
 import os
 import shutil
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specvet.data.errors import InputError
+from specvet.data.processes import worker_pool
 from specvet.data.simulate import layouts
 from specvet.data.simulate.kinds import KINDS, TASKS
 from specvet.data.simulate.observed import Observed
@@ -150,7 +148,7 @@ def _opened(job: _Job, tasks: Sequence[str]) -> bool:
         "kinds": dict(job.drawing.shares),
         "snr": list(job.drawing.snr) if job.drawing.snr else None,
         "epochs": job.drawing.epochs,
-        "templates": _fingerprint(job.templates),
+        "templates": templates_fingerprint(job.templates),
         "release": job.release if job.drawing.survey in ("lamost", "all") else None,
         "tasks": list(tasks),
     }
@@ -180,7 +178,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def _fingerprint(folder: str | None) -> str | None:
+def templates_fingerprint(folder: str | None) -> str | None:
     """What a folder of templates names: the hash of its manifest. The folder itself may lie anywhere."""
     if folder is None:
         return None
@@ -219,10 +217,9 @@ def _in_any_order(job: _Job, blocks: list[int], workers: int, stop: threading.Ev
         return
     if job.templates:
         _loaded(job.templates)  # read them once, into the cache that the workers take them from
-    context = multiprocessing.get_context("spawn")  # safe where this process has threads, and the same on macOS
     waiting: Iterator[int] = iter(blocks)
     running: set[Future[int]] = set()
-    with ProcessPoolExecutor(workers, context, _start_worker) as pool:
+    with worker_pool(workers) as pool:
         while True:
             while len(running) < 2 * workers and not stop.is_set():
                 begun = next(waiting, None)
@@ -237,9 +234,6 @@ def _in_any_order(job: _Job, blocks: list[int], workers: int, stop: threading.Ev
             except BrokenProcessPool as e:
                 message = "a worker process died (out of memory?); the same call goes on, fewer workers need less"
                 raise OSError(message) from e
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
 
 
 @lru_cache(maxsize=1)
@@ -247,20 +241,6 @@ def _loaded(templates: str) -> Templates:
     from specvet.data.simulate.templates import load_templates
 
     return load_templates(templates)
-
-
-def _start_worker() -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):  # are for the parent, which lets blocks under way be finished
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A parent that was killed cannot end its workers."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    wait_for([parent.sentinel])
-    os._exit(1)
 
 
 def _make_block(job: _Job, block: int) -> int:
