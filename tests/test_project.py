@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -61,6 +62,31 @@ def test_the_base_install_asks_for_no_torch() -> None:
     names = {re.split(r"[<>=!~ \[;]", d)[0].lower() for d in project["dependencies"]}
     assert not names & {"torch", "torchvision", "transformers", "peft"}
     assert project["requires-python"] == ">=3.11"
+
+
+OPTIONAL = {
+    "torch", "torchvision", "transformers", "peft", "safetensors", "huggingface_hub", "accelerate", "fla", "pytrio",
+    "tinker", "swanlab", "wandb", "tensorboard", "specutils",
+}  # fmt: skip
+"""What the code imports only where an extra was asked for, or where it happens to be installed."""
+
+NAMES = {"yaml": "pyyaml", "PIL": "pillow", "markupsafe": "jinja2", "typing_extensions": "pydantic"}
+"""Import name → what is installed for it, or brings it along."""
+
+
+def test_what_the_code_imports_is_installed_with_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    base = {re.split(r"[<>=!~ \[;]", d)[0].lower() for d in project["dependencies"]}
+    missing: dict[str, str] = {}
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            named = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                named = [node.module or ""]
+            for top in {name.partition(".")[0] for name in named} - OPTIONAL - sys.stdlib_module_names - {"specvet"}:
+                if NAMES.get(top, top).lower() not in base:
+                    missing[top] = str(file.relative_to(ROOT))
+    assert missing == {}
 
 
 def test_the_version_is_one() -> None:

@@ -22,7 +22,8 @@ from specvet.spectra.readers.text import read_text
 from specvet.spectra.spectrum import Spectrum
 
 SIMULATED = "SIMULATED spectrum"
-"""The warning on a file that says it is no observation: SIMULATE = T in a primary header, `# SIMULATED` in a text."""
+"""The warning on a file that says it is no observation: SIMULATE = T in a primary header, `# SIMULATED` in a text,
+an id in an NPZ archive that begins so."""
 
 _FITS_BLOCK = 2880
 """Bytes; every FITS file is a whole number of them (FITS standard 4.0, section 3.1)."""
@@ -118,7 +119,10 @@ def _dispatch(plain: Opened, exposure_readers: Sequence[readers.FitsReader] | No
         if head.startswith(b"PAR1"):
             return read_parquet(plain)
         if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-            return read_npz(plain)
+            return [
+                s.replace(warnings=(*s.warnings, SIMULATED)) if s.id.startswith("SIMULATED") else s
+                for s in read_npz(plain)
+            ]
         if (own := own_text(plain)) is not None:
             return own
         return _marked(read_text(plain), plain.head(_FITS_BLOCK))
