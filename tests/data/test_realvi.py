@@ -167,3 +167,43 @@ def test_the_real_labels_are_all_asked_but_those_of_files_of_many(tmp_path: Path
     for one in read_questions(str(tmp_path / "out" / "realvi.jsonl")):
         objects.setdefault(one.question.object_id or "", set()).add(one.question.split)
     assert all(len(splits) == 1 for splits in objects.values())
+
+
+def test_what_labels_hold_beside_labels_is_told(source: Path, tmp_path: Path) -> None:
+    (source / "labels.csv").write_text(
+        "path,class_label,cv,wd,remark,who\n"
+        "sub/a1.txt,CV,YES,,,\n"
+        "sub/a1.txt,CV,YES,NO,,\n"
+        "sub/typo.txt,CV,YES,,nice,li\n",
+        encoding="utf-8",
+    )
+    made = make_realvi(source, tmp_path / "out")
+    assert made.notes == [
+        "labels.csv: 1 rows are about a file that has one before, such as sub/a1.txt",
+        "labels.csv: columns without a meaning here: remark, who",
+        "labels.csv: 1 labelled files do not stand in manifest.csv, such as sub/typo.txt",
+    ]
+    assert make_realvi(source, tmp_path / "out").notes == made.notes
+    assert json.loads((tmp_path / "out" / "realvi_stats.json").read_text(encoding="utf-8"))["notes"] == made.notes
+    assert made.counts.total() == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("path,cv\na,YES\na,NO\n", r"labels.csv line 3: a is NO for cv here and YES before"),
+        ("path,class_label,cv\na,CV, bright,YES\n", r"labels.csv line 2: has more fields than there are columns"),
+        ("path,cv,cv\na,YES,NO\n", r"labels.csv: has several columns called 'cv'"),
+        ("path,cv\n,YES\n", r"labels.csv line 2: has labels and no path"),
+    ],
+)
+def test_labels_that_can_be_read_in_two_ways_are_refused(source: Path, text: str, reason: str) -> None:
+    (source / "labels.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=reason):
+        read_labels(source)
+
+
+def test_labels_in_another_encoding_are_refused_by_name(source: Path) -> None:
+    (source / "labels.csv").write_text("path,cv\na,YES\n", encoding="utf-16")
+    with pytest.raises(ValueError, match=r"labels\.csv: is not UTF-8 text; save it as CSV in UTF-8"):
+        read_labels(source)

@@ -12,6 +12,7 @@ a task with YES, NO, BORDERLINE (no sharp answer: reported apart), MODEL (a synt
 | `realvi_model.jsonl` | labels MODEL, whose answer is YES |
 | `realvi_stats.json` | counts by task, layout and split; what was left out and why |
 | `spectra/` | the spectra, where they are copied or harmonised |
+| `realvi_sources.csv` | which file each name is, where they are harmonised and names tell nothing |
 
 `split` is `held-out` for the third of all objects that never seeds a simulation, and `seed` for the others: a model
 that learnt from simulated spectra with templates has not seen the first. Epochs of one star share `object_id`.
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -44,6 +46,9 @@ from specvet.spectra import Spectrum, SpectrumReadError, read
 from specvet.spectra.lines import air_to_vacuum
 
 LABELS = "labels.csv"
+CLASS_LABEL = "class_label"
+"""Column of labels.csv for people."""
+
 VERSION = 1
 """Of the files that are written."""
 
@@ -63,6 +68,9 @@ MIN_COVERED = 0.75
 """Share of the harmonised grid that must be seen, and both of its ends; gaps inside are bridged by straight lines. In
 old LAMOST spectra the whole join of the arms is missing."""
 
+SOURCES = "realvi_sources.csv"
+"""Which file each neutral name is; only where spectra are harmonised."""
+
 Spectra = Literal["where they are", "copied", "harmonised"]
 
 
@@ -75,13 +83,15 @@ class RealVI:
     """By (task, layout, split, label)."""
     left_out: dict[str, str] = field(default_factory=dict)
     """File → why, of files with at least one label."""
+    notes: list[str] = field(default_factory=list)
+    """What else the tables hold that makes no question."""
 
     def stats(self) -> dict[str, Any]:
         """The counts as JSON: task → split → layout → label → n, and what was left out."""
         by_task: dict[str, Any] = {}
         for (task, layout, split, label), n in sorted(self.counts.items()):
             by_task.setdefault(task, {}).setdefault(split, {}).setdefault(layout, {})[label] = n
-        return {"questions": self.counts.total(), "tasks": by_task, "left_out": self.left_out}
+        return {"questions": self.counts.total(), "tasks": by_task, "left_out": self.left_out, "notes": self.notes}
 
 
 def make_realvi(source: str | Path, out: str | Path, spectra: Spectra = "where they are") -> RealVI:
@@ -94,14 +104,17 @@ def make_realvi(source: str | Path, out: str | Path, spectra: Spectra = "where t
     """
     source, out = Path(source), Path(out)
     files = {file.path: file for file in read_manifest(source)}
-    labels = read_labels(source)
+    notes: list[str] = []
+    labels = read_labels(source, notes)
+    if strays := [path for path in labels if path not in files]:
+        notes.append(f"{LABELS}: {len(strays)} labelled files do not stand in {MANIFEST}, such as {strays[0]}")
     settings = {
         "realvi": VERSION,
         "spectra": spectra,
         "manifest_sha256": file_hash(source / MANIFEST),
         "labels_sha256": file_hash(source / LABELS),
     } | ({"source": os.path.relpath(source.resolve(), out.resolve())} if spectra == "where they are" else {})
-    made_once(out, settings, lambda folder: _write(source, folder, out, files, labels, spectra))
+    made_once(out, settings, lambda folder: _write(source, folder, out, files, labels, spectra, notes))
     told = json.loads((out / "realvi_stats.json").read_text(encoding="utf-8"))
     counts = Counter(
         {
@@ -112,29 +125,56 @@ def make_realvi(source: str | Path, out: str | Path, spectra: Spectra = "where t
             for label, n in by_label.items()
         }
     )
-    return RealVI(out, counts, told["left_out"])
+    return RealVI(out, counts, told["left_out"], notes)
 
 
-def read_labels(folder: Path) -> dict[str, dict[str, str]]:
-    """Path → task → label, labels that are empty left out. Raises ValueError: file, line and what is wrong."""
+def read_labels(folder: Path, notes: list[str] | None = None) -> dict[str, dict[str, str]]:
+    """Path → task → label, labels that are empty left out. Raises ValueError: file, line and what is wrong.
+
+    Rows that say the same of a file again, and columns that mean nothing here, are told in `notes`.
+    """
     from specvet.tasks import builtin_tasks
 
     file = folder / LABELS
     if not file.is_file():
         raise ValueError(f"{folder}: has no {LABELS}; give a row a file: path, and a column a task with YES or NO")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: is not UTF-8 text; save it as CSV in UTF-8") from None
     found: dict[str, dict[str, str]] = {}
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        reader = csv.DictReader(lines)
-        tasks = [name for name in reader.fieldnames or () if name in builtin_tasks()]
-        if "path" not in (reader.fieldnames or ()) or not tasks:
-            known = ", ".join(builtin_tasks())
-            raise ValueError(f"{file}: needs a column path and at least one column named after a task ({known})")
-        for row in reader:
-            given = {task: label for task in tasks if (label := (row[task] or "").strip().upper())}
-            if wrong := [f"{task} {label!r}" for task, label in given.items() if label not in FILES]:
-                raise ValueError(f"{file} line {reader.line_num}: {wrong[0]} is none of {', '.join(FILES)}")
-            if given:
-                found[row["path"].strip()] = given
+    again: list[str] = []
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    columns = [*(reader.fieldnames or ())]
+    tasks = [name for name in columns if name in builtin_tasks()]
+    if "path" not in columns or not tasks:
+        known = ", ".join(builtin_tasks())
+        raise ValueError(f"{file}: needs a column path and at least one column named after a task ({known})")
+    if twice := [name for name in dict.fromkeys(columns) if columns.count(name) > 1]:
+        raise ValueError(f"{file}: has several columns called {twice[0]!r}; keep one")
+    for row in reader:
+        where = f"{file} line {reader.line_num}"
+        if None in row:
+            raise ValueError(f"{where}: has more fields than there are columns; put text with commas in quotes")
+        given = {task: label for task in tasks if (label := (row[task] or "").strip().upper())}
+        if wrong := [f"{task} {label!r}" for task, label in given.items() if label not in FILES]:
+            raise ValueError(f"{where}: {wrong[0]} is none of {', '.join(FILES)}")
+        path = (row["path"] or "").strip()
+        if not given:
+            continue
+        if not path:
+            raise ValueError(f"{where}: has labels and no path")
+        before = found.setdefault(path, {})
+        if clash := [task for task in given if before.get(task, given[task]) != given[task]]:
+            raise ValueError(f"{where}: {path} is {given[clash[0]]} for {clash[0]} here and {before[clash[0]]} before")
+        if before:
+            again.append(path)
+        before.update(given)
+    if notes is not None:
+        if again:
+            notes.append(f"{LABELS}: {len(again)} rows are about a file that has one before, such as {again[0]}")
+        if others := [name for name in columns if name not in ("path", CLASS_LABEL, *tasks)]:
+            notes.append(f"{LABELS}: columns without a meaning here: {', '.join(others)}")
     return found
 
 
@@ -178,8 +218,10 @@ def _write(
     files: Mapping[str, RealFile],
     labels: Mapping[str, Mapping[str, str]],
     spectra: Spectra,
+    notes: list[str],
 ) -> None:
-    made = RealVI(out)
+    made = RealVI(out, notes=notes)
+    sources = ["name,path,label_source"]
     lines: dict[str, list[str]] = {name: [] for name in dict.fromkeys(FILES.values())}
     for path, given in labels.items():
         found = _spectrum(source, files, path)
@@ -188,11 +230,15 @@ def _write(
             made.left_out[path] = found if isinstance(found, str) else str(placed)
             continue
         layout = found.layout + ("" if found.ivar is not None else " without errors")
-        for question, label in _questions(files[path], given, placed):
+        name = Path(str(placed.array_file)).stem if spectra == "harmonised" else path
+        sources.append(",".join(f'"{text}"' for text in (name, path, files[path].label_source.replace('"', "'"))))
+        for question, label in _questions(files[path], name, given, placed):
             lines[FILES[label]].append(question.model_dump_json(exclude_none=True))
             made.counts[question.task, layout, question.split or "", label] += 1
     for name, rows in lines.items():
         (folder / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    if spectra == "harmonised":
+        (folder / SOURCES).write_text("\n".join(sources) + "\n", encoding="utf-8")
     text = json.dumps(made.stats(), indent=1, ensure_ascii=False)
     (folder / "realvi_stats.json").write_text(f"{text}\n", encoding="utf-8")
 
@@ -232,17 +278,20 @@ def _placed(
     return SpectrumRef(array_file=name)
 
 
-def _questions(file: RealFile, given: Mapping[str, str], place: SpectrumRef) -> Iterator[tuple[Question, str]]:
+def _questions(
+    file: RealFile, name: str, given: Mapping[str, str], place: SpectrumRef
+) -> Iterator[tuple[Question, str]]:
     split = "held-out" if held_out(file.object_id) else "seed"
     for task, label in given.items():
         answer: Literal["YES", "NO"] | None = "NO" if label == "NO" else None if label == "BORDERLINE" else "YES"
-        why = f"{LABELS}: {label}" + (f"; {file.label_source}" if file.label_source else "")
+        told = file.label_source if name == file.path else ""  # it may tell the class, as some paths do
+        why = f"{LABELS}: {label}" + (f"; {told}" if told else "")
         yield (
             Question(
-                id=f"{task}:{file.path}",
+                id=f"{task}:{name}",
                 task=task,
                 spectrum=place,
-                name=file.path,
+                name=name,
                 answer=answer,
                 split=split,
                 object_id=file.object_id,
