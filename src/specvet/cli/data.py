@@ -1,8 +1,10 @@
-"""`specvet data`: sets to learn from and to be asked about, published, simulated or one's own."""
+"""`specvet data`: sets to learn from and to be asked about, published, simulated or one's own. A module a command."""
 
 from __future__ import annotations
 
 import typer
+
+from specvet.cli import data_labels, data_published, data_realvi, data_simulate, data_simvi
 
 app = typer.Typer(help="Prepare, simulate and convert data sets.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -12,4 +14,9 @@ def _data() -> None:
     pass
 
 
-# Each command lives in its own module: app.command("simulate")(data_simulate.simulate)
+app.command("coldstart")(data_published.coldstart)
+app.command("bench")(data_published.bench)
+app.command("simvi")(data_simvi.simvi)
+app.command("simulate")(data_simulate.simulate)
+app.command("realvi")(data_realvi.realvi)
+app.command("label-list")(data_labels.label_list)

@@ -1,0 +1,52 @@
+"""`specvet data simvi` from outside: signals, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def children_of(pid: int) -> list[int]:
+    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(p) for p in done.stdout.split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_build_that_is_stopped_leaves_no_worker_and_says_how_to_go_on(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    command = [sys.executable, "-c", "from specvet.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"]
+    options = ["data", "simvi", "--size", "small", "--out", str(tmp_path / "sim"), "--workers", "2"]
+    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    workers: list[int] = []
+    deadline = time.monotonic() + 60
+    while len(workers) < 3 and time.monotonic() < deadline:  # the workers, and the process that tracks resources
+        workers = children_of(process.pid)
+        os.sched_yield()
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.kill()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    if code == 130:
+        assert said == "specvet: stopped; what is made is kept, and the same command goes on from there\n"
+    while any(alive(pid) for pid in workers) and time.monotonic() < deadline + 30:
+        os.sched_yield()
+    assert not any(alive(pid) for pid in workers)
+    assert json.loads((tmp_path / "sim" / "simvi.json").read_text())["size"] == "small"
