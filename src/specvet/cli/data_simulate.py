@@ -70,9 +70,10 @@ def simulate(
       130  interrupted; what is done is kept
     """
     from specvet.data.errors import InputError
+    from specvet.data.processes import cores
     from specvet.data.simulate.survey_files import write_survey
 
-    processes = workers or _cores()
+    processes = workers or cores()
     with (
         failing(USAGE, InputError),
         failing(CANNOT_WRITE, OSError),
@@ -145,12 +146,6 @@ def _range(text: str | None) -> tuple[float, float] | None:
         return float(low), float(high or low)
     except ValueError:
         raise CommandError(f"--snr {text}: give two numbers, as in --snr 5-50", USAGE) from None
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _stopping() -> None:

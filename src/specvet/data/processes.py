@@ -12,6 +12,11 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of new interpreters ("spawn": safe where this process has threads, and the same on macOS).

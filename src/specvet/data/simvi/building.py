@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from specvet import __version__
 from specvet.data.errors import InputError
-from specvet.data.processes import worker_pool
+from specvet.data.processes import cores, worker_pool
 from specvet.data.published.bench import prepare_bench
 from specvet.data.published.coldstart import prepare_coldstart
 from specvet.data.published.writing import BenchRow, write_bench, write_coldstart
@@ -108,7 +108,7 @@ def make_simvi(
         rows = {(part, task): plan(size, part, task, seed) for part in PARTS for task in TASKS}
         if settings.templates is not None:
             load_templates(settings.templates)  # once, into the cache that workers take them from
-        with worker_pool(workers or len(os.sched_getaffinity(0))) as pool:
+        with worker_pool(workers or cores()) as pool:
             tell = _Counted("spectra", sum(map(len, rows.values())), progress)
             for (part, task), planned in rows.items():
                 _bench(folder, part, task, planned, settings, pool, tell)
