@@ -25,14 +25,21 @@ def alive(pid: int) -> bool:
         return False
 
 
+COMMAND = (  # Ctrl-C is ignored where tests run in the background
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from specvet.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_a_build_that_is_stopped_leaves_no_worker_and_says_how_to_go_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    command = [sys.executable, "-c", "from specvet.cli.main import main; import sys; sys.exit(main(sys.argv[1:]))"]
     options = ["data", "simvi", "--size", "small", "--out", str(tmp_path / "sim"), "--workers", "2"]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *options], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     workers: list[int] = []
     deadline = time.monotonic() + 60
     while len(workers) < 3 and time.monotonic() < deadline:  # the workers, and the process that tracks resources

@@ -163,9 +163,15 @@ def test_what_no_hub_says_is_told_at_once(served: Hub, tmp_path: Path, monkeypat
 
 def test_ctrl_c_ends_the_waits_of_all_files(served: Hub, tmp_path: Path) -> None:
     served.busy = {"/resolve/": [503] * 99}
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        downloaded(COLDSTART, tmp_path / "got", lambda path: True)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where tests run in the background
+    pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    pressed.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            downloaded(COLDSTART, tmp_path / "got", lambda path: True)
+    finally:
+        pressed.cancel()
+        signal.signal(signal.SIGINT, before)
     assert len(served.ranges("a.png")) < download.TRIES  # it did not wait for its last try
 
 
