@@ -36,6 +36,8 @@ from specvet.data.simulate.survey_files import templates_fingerprint
 from specvet.data.simulate.templates import load_templates
 from specvet.data.simvi.making import TRUTH_COLUMNS, VERSION, Draft, Settings, Truth, bench_rows, draft
 from specvet.data.simvi.plan import PARTS, Part, Row, Size, coldstart_rows, member_shares, plan, rows_of, spare
+from specvet.records import write_atomic
+from specvet.records.files import TEMPORARY
 from specvet.records.lock import FolderLock
 
 CHUNK = 10
@@ -103,7 +105,7 @@ def make_simvi(
         if "refused" in receipt and _complete(folder):
             return SimVI(folder, _sizes(size), receipt["refused"], _prepare(folder, seed))
         for left in (folder / "bench", folder / "coldstart"):
-            for file in left.rglob(".specvet-*.tmp"):  # of a process that was killed
+            for file in left.rglob(TEMPORARY):  # of a process that was killed
                 file.unlink(missing_ok=True)
         rows = {(part, task): plan(size, part, task, seed) for part in PARTS for task in TASKS}
         if settings.templates is not None:
@@ -115,8 +117,8 @@ def make_simvi(
             refused = _coldstart(folder, size, rows, settings, pool, progress)
         _truth(folder)
         _prepare(folder, seed)
-        _write(folder / "README.md", _README)
-        _write(folder / RECEIPT, json.dumps(receipt | {"refused": refused}, indent=1) + "\n")
+        write_atomic(folder / "README.md", _README)
+        write_atomic(folder / RECEIPT, json.dumps(receipt | {"refused": refused}, indent=1) + "\n")
     except BrokenProcessPool as e:
         raise OSError("a worker process died (out of memory?); the same call goes on, fewer workers need less") from e
     finally:
@@ -160,7 +162,7 @@ def _begin(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is not empty and holds no SimVI; choose a new folder")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(file, json.dumps(wanted | {"specvet": __version__}, indent=1) + "\n")
+    write_atomic(file, json.dumps(wanted | {"specvet": __version__}, indent=1) + "\n")
     return wanted | {"specvet": __version__}
 
 
@@ -271,7 +273,7 @@ def _truth(folder: Path) -> None:
         for file in (pieces / f"{name}.csv" for name in names):
             head, *rest = file.read_text(encoding="utf-8").splitlines()
             lines += [*([] if lines else [head]), *rest]
-        _write(folder / "truth.csv", "\n".join(lines) + "\n")
+        write_atomic(folder / "truth.csv", "\n".join(lines) + "\n")
     shutil.rmtree(pieces, ignore_errors=True)
 
 
@@ -311,10 +313,4 @@ def _write_csv(path: Path, rows: Sequence[Truth]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     path.parent.mkdir(exist_ok=True)
-    _write(path, text.getvalue())
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    write_atomic(path, text.getvalue())
