@@ -69,7 +69,8 @@ def test_both_sets_are_downloaded_and_prepared_and_a_second_call_does_nothing(
         [
             "50 questions: 43 to learn from, 3 for development, 4 to test; 50 spectra",
             "dev by task: cv 2, wd 1 (share of each task)",
-            f"next: specvet train sft --data {sft}/sft_train.jsonl --validation {sft}/sft_val.jsonl --out FOLDER",
+            f"next: specvet train sft --profile qwen3.5-4b-chapter --data {sft}/sft_train.jsonl "
+            f"--validation {sft}/sft_val.jsonl --dry-run",
         ],
     )
     served.asked.clear()

@@ -338,7 +338,8 @@ def _after_bench(out: str) -> str:
     sft = Path(out) / "sft"
     if not (sft / "sft_stats.json").is_file():
         return f"next: specvet data coldstart --out {out}"
-    return f"next: specvet train sft --data {sft / 'sft_train.jsonl'} --validation {sft / 'sft_val.jsonl'} --out FOLDER"
+    files = f"--data {sft / 'sft_train.jsonl'} --validation {sft / 'sft_val.jsonl'}"
+    return f"next: specvet train sft --profile qwen3.5-4b-chapter {files} --dry-run"
 
 
 def _rejects(stats: Mapping[str, Any]) -> list[str]:
