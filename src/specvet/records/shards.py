@@ -47,7 +47,7 @@ def read_shard(path: Path) -> Iterator[tuple[int, str]]:
 
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=_ROW_GROUP, columns=_needed(file)):
-            yield from ((row["n"], _whole(row)) for row in batch.to_pylist())
+            yield from ((row["n"], put_back(row)) for row in batch.to_pylist())
 
 
 def read_from_shard(path: Path, n: int) -> str | None:
@@ -68,7 +68,7 @@ def read_some(path: Path, wanted: Collection[int]) -> dict[int, str]:
             table = file.read_row_group(group, columns=_needed(file))
             for i, n in enumerate(table["n"].to_pylist()):
                 if n in wanted:
-                    found[n] = _whole(table.slice(i, 1).to_pylist()[0])
+                    found[n] = put_back(table.slice(i, 1).to_pylist()[0])
     return found
 
 
@@ -77,7 +77,7 @@ def _needed(file: Any) -> list[str]:
     return [name for name in ("n", "json", "sampled_ids", "logprobs") if name in file.schema_arrow.names]
 
 
-def _whole(row: dict[str, Any]) -> str:
+def put_back(row: dict[str, Any]) -> str:
     """The JSON of a trajectory, with what its columns hold put back."""
     text, ids, logprobs = row["json"], row.get("sampled_ids"), row.get("logprobs")
     if ids is None or logprobs is None:
@@ -97,7 +97,7 @@ def _shortest(logprobs: list[float]) -> list[float]:
     return values
 
 
-def _taken_out(ledger: dict[str, Any]) -> tuple[list[list[int]], list[list[float] | None]]:
+def take_sampled(ledger: dict[str, Any]) -> tuple[list[list[int]], list[list[float] | None]]:
     """The sampled ids and log-probs of a ledger, which it loses."""
     ids, logprobs = [], []
     for segment in ledger["segments"]:
@@ -114,7 +114,7 @@ def _flat(waiting: Waiting) -> dict[str, Any]:
     turns = record["turns"]
     shown = [o for o in (record["opening"], *(t["observation"] for t in turns)) if o is not None]
     ledger, tokens = record.get("ledger"), record.get("tokens")  # none in what an earlier version left waiting
-    ids, logprobs = (None, None) if ledger is None else _taken_out(ledger)
+    ids, logprobs = (None, None) if ledger is None else take_sampled(ledger)
     return {
         "n": n,
         "id": id,

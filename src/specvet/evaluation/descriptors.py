@@ -1,0 +1,140 @@
+"""Model descriptors: what exactly was asked. A slug, once asked, stands for these very weights for ever.
+
+A descriptor holds the slug, path or hub id, revision, source, label and the SHA-256 of every file. Where the files lie
+counts for nothing: the same weights in another folder are the same model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from specvet.data.errors import InputError
+from specvet.evaluation.plan import MEASURING, Part, PolicyPlan
+from specvet.records import file_hash, text_hash, write_atomic
+
+_KNOWN = {"line-indices", "majority", "trees", "cnn", "torch", "openai", "trio", "tinker"}
+_LEFT_OUT = (".git", "__pycache__", ".cache")
+
+
+class Descriptor(Part):
+    """Who is asked, in full."""
+
+    slug: str
+    policy: str
+    label: str
+    model: str | None = None
+    """As written: a folder, hub id or a server's name."""
+    adapter: str | None = None
+    revision: str | None = None
+    source: str | None = None
+    base_url: str | None = None
+    """For the record; a server may move."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Chat format, tokenizer and how a server is told of tools."""
+    trained_on: tuple[str, ...] | None = None
+    files: dict[str, str] = Field(default_factory=dict)
+    """Path below the model's folder → SHA-256; those of an adapter under `adapter/`. Empty for what is not here."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Of what decides: policy, weights, format. Neither label, source nor place."""
+        told = {
+            "policy": self.policy,
+            "model": None if self.files else self.model,
+            "adapter": self.adapter if "adapter/" not in "".join(self.files) else None,
+            "revision": None if self.files else self.revision,
+            "options": self.options,
+            "files": self.files,
+        }
+        return text_hash(json.dumps(told, sort_keys=True))
+
+
+def describe(slug: str, plan: PolicyPlan, label: str, folder: Path) -> Descriptor:
+    """The descriptor of a plan whose paths start in `folder`; hashes its files. Raises InputError."""
+    if plan.policy not in _KNOWN:
+        raise InputError(f"policies.{slug}: there is no policy {plan.policy!r}; known are {', '.join(sorted(_KNOWN))}")
+    files: dict[str, str] = {}
+    for name, given, prefix in (("model", plan.model, ""), ("adapter", plan.adapter, "adapter/")):
+        place = located(given, folder)
+        if place is not None:
+            files |= {prefix + path: sha for path, sha in _hashes(place).items()}
+        elif given is not None and given.startswith((".", "/", "~")):
+            raise InputError(f"policies.{slug}.{name}: {given}: no such folder (paths start at the campaign file)")
+    if plan.policy in MEASURING and plan.policy != "line-indices" and not files:
+        raise InputError(
+            f"policies.{slug}: {plan.policy} needs the folder that `specvet train specialist` wrote, as model"
+        )
+    options = {
+        name: value
+        for name in ("format", "tokenizer", "tools", "tool_images")
+        if (value := getattr(plan, name)) != PolicyPlan.model_fields[name].default
+    }
+    return Descriptor(
+        slug=slug,
+        policy=plan.policy,
+        label=label,
+        model=plan.model,
+        adapter=plan.adapter,
+        revision=plan.revision,
+        source=plan.source,
+        base_url=plan.base_url,
+        options=options,
+        trained_on=plan.trained_on,
+        files=files,
+    )
+
+
+def located(given: str | None, folder: Path) -> Path | None:
+    """The folder or file of a model that is here; None for a hub id, an address or a server's name."""
+    if given is None or "://" in given:
+        return None
+    place = (folder / Path(given).expanduser()).resolve()
+    return place if place.exists() else None
+
+
+def keep_descriptor(folder: Path, descriptor: Descriptor) -> Descriptor:
+    """Write a descriptor into `folder` (the campaign's `policies/`), or hold it against the one there.
+
+    Returns the one that stands. Raises InputError where the slug stands for something else already.
+    """
+    place = folder / f"{descriptor.slug}.json"
+    if place.is_file():
+        kept = Descriptor.model_validate_json(place.read_text(encoding="utf-8"))
+        if kept.fingerprint != descriptor.fingerprint:
+            raise InputError(
+                f"the policy {descriptor.slug} is no longer the one that this campaign asked"
+                f" ({_difference(kept, descriptor)}); give the new one another name, and its rows stay"
+            )
+        return kept
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(place, descriptor.model_dump_json(indent=1) + "\n")
+    return descriptor
+
+
+def read_descriptor(folder: Path, slug: str) -> Descriptor:
+    """One that `keep_descriptor` wrote. Raises OSError, ValueError."""
+    return Descriptor.model_validate_json((folder / f"{slug}.json").read_text(encoding="utf-8"))
+
+
+def _difference(then: Descriptor, now: Descriptor) -> str:
+    changed = [
+        name for name in sorted(then.files.keys() | now.files.keys()) if then.files.get(name) != now.files.get(name)
+    ]
+    if changed:
+        return f"other files: {', '.join(changed[:3])}" + (" …" if len(changed) > 3 else "")
+    before: Mapping[str, Any] = then.model_dump()
+    after: Mapping[str, Any] = now.model_dump()
+    fields = [name for name in ("policy", "model", "adapter", "revision", "options") if before[name] != after[name]]
+    return "; ".join(f"{name}: {before[name]} then, {after[name]} now" for name in fields) or "other content"
+
+
+def _hashes(place: Path) -> dict[str, str]:
+    if place.is_file():
+        return {place.name: file_hash(place)}
+    files = sorted(p for p in place.rglob("*") if p.is_file() and not set(p.parts) & set(_LEFT_OUT))
+    return {p.relative_to(place).as_posix(): file_hash(p) for p in files}

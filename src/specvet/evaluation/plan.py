@@ -1,0 +1,252 @@
+"""A campaign file: which policies are asked which questions, with which seeds and settings.
+
+    name: baselines
+    sets:
+      simvi-val: {recipe: {simvi: full, part: val}}           # made from its seed wherever it is needed
+      mine: {path: mine/questions.jsonl, facts: mine/truth.csv}
+    policies:
+      line-indices: {policy: line-indices}
+      sft: {policy: torch, model: models/sft, label: SFT epoch 2, settings: {max_tokens: 2048}}
+      rl: {policy: openai, model: spec-o3, base_url: "http://127.0.0.1:8000/v1", revision: 3b-2026-01}
+    seeds: [42, 43, 44]
+    settings: {temperature: 0.6, max_turns: 8, context: 16384, max_tokens: 6144, concurrency: 16}
+    comparisons: [{of: rl, over: sft}]
+
+Every policy meets every set with every seed; one such meeting is a cell. Paths are relative to the campaign file. The
+defaults are those of the published reproduction's evaluation (see `specvet.evaluation.published`).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from specvet.data.errors import InputError
+from specvet.tasks.yaml_text import StrictLoader
+
+MEASURING = ("line-indices", "majority", "trees", "cnn")
+"""Policies that measure: the same spectrum gives the same answer, so one seed stands for all."""
+
+Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")]
+"""A short name that can stand in a file's name."""
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunSettings(Part):
+    """How a policy is asked. All but `concurrency`, `device`, `timeout` and `images` can alter a trajectory."""
+
+    temperature: float = Field(default=0.6, ge=0)
+    """0 takes the likeliest token."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_k: int = Field(default=0, ge=0)
+    max_turns: int = Field(default=8, ge=1)
+    max_malformed: int = Field(default=0, ge=0)
+    """Malformed turns that are answered with a reminder."""
+    max_tokens: int = Field(default=6_144, ge=1)
+    """Of one generation."""
+    context: int = Field(default=16_384, ge=2)
+    """Tokens of a trajectory, pictures included."""
+    max_seconds: float = Field(default=600.0, gt=0)
+    """Of a trajectory."""
+    format_reminder: bool = False
+    """Say the form of an answer once more behind the question, as for a base model."""
+    style: str = "reference"
+    size: str | None = None
+    frame: str = "careful"
+    title: Literal["plain", "file"] = "plain"
+    dtype: str = "auto"
+    concurrency: int = Field(default=16, ge=1)
+    device: str = "auto"
+    timeout: float = Field(default=600.0, gt=0)
+    """Seconds of one request."""
+    images: bool = False
+    """Keep the pictures that were shown; without them their hashes are kept, and they can be drawn again."""
+
+
+HARMLESS = ("concurrency", "device", "timeout", "images")
+"""Settings that alter no trajectory, so that a cell goes on on another machine."""
+
+
+class PolicyPlan(Part):
+    """A model descriptor as written. Once a campaign has asked it, its slug stands for these very weights."""
+
+    policy: str = "torch"
+    """`line-indices`, `majority`, `trees`, `cnn`, `torch`, `openai`, `trio` or `tinker`."""
+    model: str | None = None
+    """Folder (relative to the campaign file), hub id, or a server's name for it."""
+    adapter: str | None = None
+    revision: str | None = None
+    """Immutable: a commit of the hub id, or whatever the server calls the version it serves."""
+    base_url: str | None = None
+    format: str | None = None
+    tokenizer: str | None = None
+    tools: str = "tools"
+    tool_images: str = "auto"
+    label: str | None = None
+    """For tables and plots; the slug where not given."""
+    source: str | None = None
+    """Where the weights come from: a training run, `owner/repo@commit`, a paper."""
+    trained_on: tuple[str, ...] | None = None
+    """Keys of the tasks whose class it was trained on, so that the others count as unseen; None: not known."""
+    settings: dict[str, Any] = {}
+    """`RunSettings` of its own, over those of the campaign."""
+
+
+class Recipe(Part):
+    """A set that is made from its seed; exactly one of the kinds."""
+
+    simvi: Literal["full", "small", "tiny"] | None = None
+    suite: Literal["cross-survey", "cross-task"] | None = None
+    part: Literal["train", "dev", "val", "test"] = "val"
+    """Of SimVI."""
+    n: int = Field(default=1_000, ge=1)
+    """Objects of a suite."""
+    seed: int = Field(default=0, ge=0)
+    style: str = "compact"
+    """Of the pictures that SimVI stores; agents draw their own."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Recipe:
+        if (self.simvi is None) == (self.suite is None):
+            raise ValueError("give exactly one of simvi and suite")
+        return self
+
+
+class SetPlan(Part):
+    """A question set: a file, or a recipe."""
+
+    path: str | None = None
+    """Question file, relative to the campaign file."""
+    recipe: Recipe | None = None
+    facts: str | None = None
+    """CSV about its spectra: a column `name` (or `path`) as in the questions, and `kind`, `subtype`, `snr`, `survey`
+    as far as known. A recipe brings its own."""
+    tasks: tuple[str, ...] | None = None
+    """Only questions about these."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only so many questions, taken evenly over each task's; for a first try."""
+    unseen: tuple[str, ...] = ()
+    """Tasks whose class no policy was trained on, whatever the descriptors say."""
+    reference: str | None = None
+    """The survey that the others are compared with, where the set is of several."""
+
+    @model_validator(mode="after")
+    def _one(self) -> SetPlan:
+        if (self.path is None) == (self.recipe is None):
+            raise ValueError("give exactly one of path and recipe")
+        return self
+
+
+class Comparison(Part):
+    """A paired difference: what `of` gains over `over`, by slug."""
+
+    of: str
+    over: str
+
+
+class Campaign(Part):
+    """A campaign file, as read."""
+
+    name: Slug
+    about: str = ""
+    policies: dict[Slug, PolicyPlan] = Field(min_length=1)
+    sets: dict[Slug, SetPlan] = Field(min_length=1)
+    seeds: tuple[int, ...] = Field(default=(42,), min_length=1)
+    settings: RunSettings = RunSettings()
+    comparisons: tuple[Comparison, ...] | None = None
+    """None compares every policy with every one before it."""
+    rule: str = "strict/1"
+    replicates: int = Field(default=2_000, ge=0, le=100_000)
+    """Of each bootstrap; 0 gives no intervals."""
+    matched_budget: bool = False
+    """Give every policy the largest budget (turns, tokens a generation, context, seconds) that any of them has."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Campaign:
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds: {list(self.seeds)} holds one twice")
+        for comparison in self.comparisons or ():
+            for slug in (comparison.of, comparison.over):
+                if slug not in self.policies:
+                    raise ValueError(f"comparisons: there is no policy {slug!r}; known are {', '.join(self.policies)}")
+            if comparison.of == comparison.over:
+                raise ValueError(f"comparisons: {comparison.of} is compared with itself")
+        if len({p.label for p in self.policies.values() if p.label}) < sum(
+            bool(p.label) for p in self.policies.values()
+        ):
+            raise ValueError("policies: two of them have the same label, so tables could not tell them apart")
+        for slug, plan in self.policies.items():
+            self.settings_of(slug)
+            if plan.policy == "openai" and not plan.base_url:
+                raise ValueError(f"policies.{slug}: an openai policy needs the server's base_url")
+        return self
+
+    def settings_of(self, slug: str) -> RunSettings:
+        """Those that a policy is asked with. Raises ValueError for a setting that there is not."""
+        settings = self._own(slug)
+        if not self.matched_budget:
+            return settings
+        every = [self._own(other) for other in self.policies]
+        names = ("max_turns", "max_tokens", "context", "max_seconds", "max_malformed")
+        return settings.model_copy(update={name: max(getattr(s, name) for s in every) for name in names})
+
+    def _own(self, slug: str) -> RunSettings:
+        own = self.policies[slug].settings
+        try:
+            return RunSettings.model_validate(self.settings.model_dump() | own)
+        except ValidationError as e:
+            raise ValueError(f"policies.{slug}.settings: {problem(e)}") from None
+
+    def seeds_of(self, slug: str) -> tuple[int | None, ...]:
+        """The seeds that a policy is asked with; (None,) for one that measures."""
+        return (None,) if self.policies[slug].policy in MEASURING else self.seeds
+
+    def label(self, slug: str) -> str:
+        return self.policies[slug].label or slug
+
+    def pairs(self) -> list[Comparison]:
+        """The comparisons that are meant."""
+        if self.comparisons is not None:
+            return list(self.comparisons)
+        slugs = list(self.policies)
+        return [Comparison(of=b, over=a) for j, b in enumerate(slugs) for a in slugs[:j]]
+
+
+def read_campaign(path: str | Path) -> Campaign:
+    """The campaign of a YAML file. Raises InputError: file, field and what is wrong."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as e:
+        raise InputError(f"{path}: cannot be read as text ({getattr(e, 'strerror', None) or e})") from None
+    return parse_campaign(text, str(path))
+
+
+def parse_campaign(text: str, where: str) -> Campaign:
+    """The campaign of a YAML text. Raises InputError."""
+    try:
+        data = yaml.load(text, Loader=StrictLoader)
+    except yaml.YAMLError as e:
+        raise InputError(f"{where}: is no YAML that can be read: {' '.join(str(e).split())}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{where}: holds no campaign; it is made of `name:`, `policies:`, `sets:` and `seeds:`")
+    try:
+        return Campaign.model_validate(data)
+    except ValidationError as e:
+        raise InputError(f"{where}: {problem(e)}") from None
+
+
+def problem(error: ValidationError) -> str:
+    """The first error in words: field and what is wrong."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "[key]")
+    said = re.sub(r"^Value error, ", "", str(first["msg"]))
+    if first["type"] == "extra_forbidden":
+        said = "there is no such field"
+    return f"{where}: {said}" if where else said

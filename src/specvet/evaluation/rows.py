@@ -1,0 +1,82 @@
+"""`rows.parquet`: all that a cell's score is made of, one row a question, in the order of the set.
+
+Texts, sampled ids, log-probs and hashes, no pictures; zstd. Written once, when the last row is decided, and never
+changed: its SHA-256 stands in `cell.json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from specvet.records import Decision, write_atomic
+from specvet.records.schema import TrajectoryRecord
+from specvet.records.shards import put_back, take_sampled
+
+ROWS = "rows.parquet"
+_LEVEL = 15
+"""Of zstd: a third smaller than the default, written once."""
+_ROW_GROUP = 250
+
+
+def write_rows(path: Path, rows: Iterable[tuple[int, str, Decision]]) -> int:
+    """Write (place in the set, question id, decision with its trajectory), in rising place. Returns how many."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer, schema, n = pa.BufferOutputStream(), _schema(), 0
+    with pq.ParquetWriter(buffer, schema, compression="zstd", compression_level=_LEVEL) as writer:
+        group: list[dict[str, Any]] = []
+        for place, id, decision in rows:
+            group.append(_flat(place, id, decision))
+            n += 1
+            if len(group) == _ROW_GROUP:
+                writer.write_table(pa.Table.from_pylist(group, schema=schema))
+                group = []
+        writer.write_table(pa.Table.from_pylist(group, schema=schema))
+    write_atomic(path, buffer.getvalue().to_pybytes())
+    return n
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, str, Decision]]:
+    """What `write_rows` wrote. Raises ValueError (pyarrow's and pydantic's are such), OSError, KeyError."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=_ROW_GROUP):
+            for row in batch.to_pylist():
+                fields = json.loads(row["decision"])
+                if row["json"] is not None:
+                    fields["trajectory"] = TrajectoryRecord.model_validate_json(put_back(row))
+                yield row["place"], row["id"], Decision.model_validate(fields)
+
+
+def _flat(place: int, id: str, decision: Decision) -> dict[str, Any]:
+    record = None if decision.trajectory is None else json.loads(decision.trajectory.model_dump_json())
+    ledger = None if record is None else record["ledger"]
+    ids, logprobs = (None, None) if ledger is None else take_sampled(ledger)
+    return {
+        "place": place,
+        "id": id,
+        "task": decision.task,
+        "answer": str(decision.verdict.answer),
+        "decision": decision.model_dump_json(exclude={"trajectory"}, exclude_defaults=True),
+        "json": None if record is None else json.dumps(record, ensure_ascii=False),
+        "sampled_ids": ids,
+        "logprobs": logprobs,
+    }
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    text = pa.string()
+    types = {
+        "place": pa.int64(),
+        **dict.fromkeys(("id", "task", "answer", "decision", "json"), text),
+        "sampled_ids": pa.list_(pa.list_(pa.int32())),
+        "logprobs": pa.list_(pa.list_(pa.float32())),
+    }
+    return pa.schema(list(types.items()))
