@@ -108,6 +108,7 @@ def test_a_text_policy_says_what_cannot_be_probed(
     [
         (["--policy", "torhc"], "did you mean 'torch'"),
         (["--policy", "line-indices"], "nothing to probe"),
+        (["--policy", "trees"], "nothing to probe"),
         (["--policy", "openai"], "--base-url http://localhost:8000/v1"),
         (["--policy", "openai", "--base-url", "http://127.0.0.1:1/v1", "--live"], "trio or tinker"),
         (["--policy", "torch", "--model", "no/such/folder"], "no/such/folder"),

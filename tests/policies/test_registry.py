@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from specvet.policies import MODELS, POLICIES, UnknownPolicyError, open_policy, policy
+from specvet.policies import MODELS, POLICIES, SPECIALISTS, UnknownPolicyError, open_policy, policy
 from specvet.policies.options import ModelOptions
 
 
 def test_every_listed_policy_that_measures_can_be_made_and_has_its_name() -> None:
-    for name in POLICIES.keys() - set(MODELS):
+    for name in POLICIES.keys() - {*MODELS, *SPECIALISTS}:
         made = policy(name)
         assert made.name == name
         assert made is not policy(name)
@@ -40,3 +40,12 @@ def test_a_model_is_opened_with_options_and_what_measures_is_not() -> None:
     for name in ("line-indices", "torhc"):
         with pytest.raises(UnknownPolicyError, match="there is no policy named"):
             open_policy(name, ModelOptions())
+
+
+def test_a_specialist_needs_the_folder_that_it_was_trained_into_and_line_indices_none() -> None:
+    for name in SPECIALISTS:
+        assert name in POLICIES
+        with pytest.raises(ValueError, match=f"{name} needs --model, the folder"):
+            policy(name)
+    with pytest.raises(UnknownPolicyError, match="takes no --model"):
+        policy("line-indices", "somewhere")

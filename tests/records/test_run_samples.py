@@ -248,6 +248,17 @@ def test_what_probes_used_stands_apart(tmp_path: Path) -> None:
     assert receipt.usage == used
 
 
+def test_what_failed_probes_used_is_not_told_as_that_of_trajectories(tmp_path: Path) -> None:
+    used = {"prompt_tokens": 60, "sampled_tokens": 18}
+    with RunFolder.open(tmp_path / "run", kind="rollout") as run:
+        run.note_session(usage=used | {f"probes.{name}": n for name, n in used.items()})
+        run.note_session(usage=used)  # as a batch says at its end, when its probes have ended it
+    with RunFolder.read(tmp_path / "run") as run:
+        receipt = run.receipt()
+    assert (receipt.tokens_in, receipt.tokens_out) == (0, 0)
+    assert receipt.usage["probes.sampled_tokens"] == 18
+
+
 def test_malformed_turns_are_counted_by_kind() -> None:
     made = trajectory("a.fits")
     bad = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -273,37 +273,9 @@ class Episode:
             started=self.start.at,
             sample=self.sample,
             group=self.group,
-            calls=self._calls(records),
+            calls=count_calls(records, self._tool, self._known_arguments),
             tokens=None if kept is None else self._tokens(kept),
             ledger=None if kept is None else kept.ledger,
-        )
-
-    def _calls(self, records: tuple[TurnRecord, ...]) -> CallCounts:
-        made = executed = succeeded = repeated = unknown = extra = 0
-        seen: set[str] = set()
-        for record in records:
-            action, observation = record.action, record.observation
-            if action.kind != "call":
-                continue
-            made += 1
-            if action.tool != self._tool:
-                unknown += 1
-            else:
-                extra += len((action.arguments or {}).keys() - self._known_arguments)
-                executed += observation is not None and observation.kind != "not_executed"
-            if observation is None or observation.kind == "not_executed":
-                continue
-            succeeded += observation.kind == "view"
-            same = observation.view_hash or f"{observation.kind} {json.dumps(action.arguments, sort_keys=True)}"
-            repeated += same in seen
-            seen.add(same)
-        return CallCounts(
-            made=made,
-            executed=executed,
-            succeeded=succeeded,
-            repeated=repeated,
-            unknown_tool=unknown,
-            extra_arguments=extra,
         )
 
     def _tokens(self, kept: Kept) -> TokenCounts:
@@ -316,6 +288,36 @@ class Episode:
             total=kept.total,
             looping=sum((t.repeated or 0.0) >= LOOPING for t in spent),
         )
+
+
+def count_calls(turns: Iterable[TurnRecord], tool: str, arguments: Collection[str]) -> CallCounts:
+    """The calls of a trajectory, whose one tool has this name and knows these arguments."""
+    made = executed = succeeded = repeated = unknown = extra = 0
+    seen: set[str] = set()
+    for record in turns:
+        action, observation = record.action, record.observation
+        if action.kind != "call":
+            continue
+        made += 1
+        if action.tool != tool:
+            unknown += 1
+        else:
+            extra += len((action.arguments or {}).keys() - set(arguments))
+            executed += observation is not None and observation.kind != "not_executed"
+        if observation is None or observation.kind == "not_executed":
+            continue
+        succeeded += observation.kind == "view"
+        same = observation.view_hash or f"{observation.kind} {json.dumps(action.arguments, sort_keys=True)}"
+        repeated += same in seen
+        seen.add(same)
+    return CallCounts(
+        made=made,
+        executed=executed,
+        succeeded=succeeded,
+        repeated=repeated,
+        unknown_tool=unknown,
+        extra_arguments=extra,
+    )
 
 
 def _argument_names(tool: Tool) -> frozenset[str]:

@@ -95,20 +95,32 @@ def pieces(entry: Mapping[str, Any]) -> list[bytes]:
     `entry` is one of `Ledger.to_dict(vocabulary)["segments"]`. Joined, the pieces are the segment's text exactly. Empty
     for a picture and for words. Raises LedgerError for a segment of ids that was kept without its vocabulary.
     """
+    data, lengths = _kept_bytes(entry)
+    ends = [0, *accumulate(lengths)]
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+def joined(entry: Mapping[str, Any]) -> bytes:
+    """All of `pieces` together: what a kept segment of ids says. Raises as it."""
+    return _kept_bytes(entry)[0]
+
+
+def _kept_bytes(entry: Mapping[str, Any]) -> tuple[bytes, Sequence[int]]:
+    """The bytes of a kept segment, and how many each of its tokens has."""
     ids = entry.get("sampled", entry.get("ids"))
     if ids is None:
-        return []
+        return b"", ()
     if "lengths" not in entry:
         raise LedgerError("this ledger was kept without the texts of its tokens; only its vocabulary can show them")
     try:
         data = base64.b64decode(entry["base64"], validate=True) if "base64" in entry else entry["text"].encode()
-        lengths = [operator.index(n) for n in entry["lengths"]]
+        lengths = list(map(operator.index, entry["lengths"]))
     except (KeyError, TypeError, AttributeError, ValueError) as e:
         raise LedgerError(f"texts of tokens that cannot be read: {type(e).__name__}: {e}") from e
-    ends = [0, *accumulate(lengths)]
-    if len(ends) != len(ids) + 1 or ends[-1] != len(data) or min(lengths, default=0) < 0:
-        raise LedgerError(f"{len(ids)} tokens with {len(ends) - 1} lengths of {ends[-1]} bytes, {len(data)} bytes kept")
-    return [data[start:end] for start, end in pairwise(ends)]
+    if len(lengths) != len(ids) or sum(lengths) != len(data) or min(lengths, default=0) < 0:
+        told = f"{len(lengths)} lengths of {sum(lengths)} bytes"
+        raise LedgerError(f"{len(ids)} tokens with {told}, {len(data)} bytes kept")
+    return data, lengths
 
 
 def transcript(kept: Mapping[str, Any]) -> tuple[Part, ...]:

@@ -54,7 +54,7 @@ def parse_turn(ids: Sequence[int], stop: str, format: Grammar) -> ParsedTurn:
     trouble = _trouble(said, vocabulary)
     if trouble:
         return MalformedTurn(*trouble, text)
-    return _read(text, format)
+    return read_said(text, format.calls)
 
 
 def parse_text(text: str, stop: str, format: Grammar) -> ParsedTurn:
@@ -69,7 +69,13 @@ def parse_text(text: str, stop: str, format: Grammar) -> ParsedTurn:
         return _truncated(text)
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         return MalformedTurn("not_text", "half a character", text.encode("utf-8", "replace").decode())
-    return _read(text, format)
+    return read_said(text, format.calls)
+
+
+def read_said(text: str, calls: Literal["json", "xml"]) -> ParsedTurn:
+    """What a complete turn is whose ids are no trouble: its text with the prefix and without the end token."""
+    turn = read_turn(text, calls)
+    return _turn(turn.act, turn.thought, text)
 
 
 def parse_answer(body: str, *, reasoning: str = "") -> ParsedTurn:
@@ -91,11 +97,6 @@ def well_formed(turns: Sequence[ParsedTurn]) -> bool:
 
 def _truncated(text: str) -> TruncatedTurn:
     return TruncatedTurn(text, open_thought=text.rfind(THINK) > text.rfind(THOUGHT))
-
-
-def _read(text: str, format: Grammar) -> ParsedTurn:
-    turn = read_turn(text, format.calls)
-    return _turn(turn.act, turn.thought, text)
 
 
 def _turn(act: Call | Answer | Fault, thought: str, text: str) -> ParsedTurn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from specvet.cli import data_labels, data_published, data_realvi, data_simulate, data_simvi
+from specvet.cli import data_labels, data_published, data_realvi, data_simulate, data_simvi, data_suite
 
 app = typer.Typer(help="Prepare, simulate and convert data sets.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -18,5 +18,6 @@ app.command("coldstart")(data_published.coldstart)
 app.command("bench")(data_published.bench)
 app.command("simvi")(data_simvi.simvi)
 app.command("simulate")(data_simulate.simulate)
+app.command("suite")(data_suite.suite)
 app.command("realvi")(data_realvi.realvi)
 app.command("label-list")(data_labels.label_list)

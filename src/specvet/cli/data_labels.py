@@ -249,3 +249,8 @@ def _tell(made: Made, labels: Agreed, copied: bool, drafted: bool) -> None:
         told.print("that counts what a run would take; real models: --profile qwen3.5-4b-chapter or the like")
     elif stats["questions"]:
         told.print(f"next: specvet train grpo --data {folder}/train.jsonl", soft_wrap=True)
+    if stats["questions"]:
+        told.print(
+            f"to measure on them: specvet eval run {folder}/questions.jsonl --policy line-indices --out E",
+            soft_wrap=True,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -72,6 +73,8 @@ def _print_table(made: RealVI) -> None:
     print(f"{made.counts.total():,} questions in {made.folder}; cells are YES/NO")
     if made.left_out:
         say(f"left out {len(made.left_out)} labelled files; realvi_stats.json says why")
+    asked, facts = (shlex.quote(str(made.folder / name)) for name in ("realvi.jsonl", "facts.csv"))
+    say(f"next: specvet eval run {asked} --facts {facts} --policy line-indices --out RUN")
 
 
 def _cell(count: dict[str, int]) -> str:

@@ -88,11 +88,11 @@ def doctor(
 
 
 def _refuse(policy: str) -> None:
-    from specvet.policies import UnknownPolicyError, open_policy
+    from specvet.policies import SPECIALISTS, UnknownPolicyError, open_policy
     from specvet.policies.options import ModelOptions
 
-    if policy == "line-indices":
-        raise CommandError("line-indices looks at no pictures and has no tokens: there is nothing to probe", USAGE)
+    if policy in ("line-indices", *SPECIALISTS):
+        raise CommandError(f"{policy} looks at no pictures and has no tokens: there is nothing to probe", USAGE)
     with failing(USAGE, UnknownPolicyError):
         open_policy(policy, ModelOptions())
 

@@ -16,6 +16,7 @@ from specvet.cli import (
     console,
     data,
     doctor,
+    eval,
     export,
     failure,
     merge,
@@ -49,6 +50,7 @@ app.command()(rollout.rollout)
 app.command()(transcript.transcript)
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
+app.add_typer(eval.app, name="eval")
 app.add_typer(merge.app, name="models")
 
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from specvet.records import RunFolder
 
 PolicyName = Annotated[
-    str, typer.Option("--policy", metavar="NAME", help="Who decides: line-indices, torch, openai, trio or tinker.")
+    str,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="Who decides: line-indices, majority, trees, cnn, torch, openai, trio or tinker.",
+    ),
 ]
 Model = Annotated[
     str | None,
@@ -96,12 +101,13 @@ def fatal_errors(policy: str) -> tuple[type[Exception], ...]:
     return (PolicyError,)
 
 
-def open_measuring(name: str) -> Policy:
-    """The policy that measures, by name."""
+def open_measuring(name: str, model: str | None = None) -> Policy:
+    """The policy that measures, by name; `model` is the folder of one that was trained."""
     from specvet.policies import UnknownPolicyError, policy
+    from specvet.policies.specialists import SpecialistError
 
-    with failing(USAGE, UnknownPolicyError):
-        return policy(name)
+    with failing(USAGE, UnknownPolicyError, SpecialistError):
+        return policy(name, model)
 
 
 def probed(engine: Engine) -> list[dict[str, Any]]:
@@ -155,17 +161,18 @@ def opened_engine(
     style: str,
     images: bool,
     concurrency: int = 1,
+    keep: Callable[[bytes], str] | None = None,
 ) -> Engine:
-    """An engine with what it draws with, closed with `stack`."""
+    """An engine with what it draws with, closed with `stack`. `keep` takes the pictures instead of the run folder."""
     from specvet.agent import Engine
     from specvet.views import REFERENCE_STYLE, RenderPool
 
     pool, cores = None, os.cpu_count() or 1
     # The compact style takes 2 to 3 ms: processes gain only where many draw at a time on many cores.
     gains = style == REFERENCE_STYLE or (cores >= 4 and concurrency >= 16)
-    if gains and ("images" in policy.capabilities or images):
+    if gains and ("images" in policy.capabilities or images or keep):
         pool = stack.enter_context(RenderPool(processes=max(1, min(cores, 16, concurrency))))
-    keep = run.images.put if images else None
+    keep = keep or (run.images.put if images else None)
     # What the libraries hold (torch alone: half a million objects) need not be looked through again and again.
     gc.collect()
     gc.freeze()

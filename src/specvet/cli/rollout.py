@@ -164,7 +164,7 @@ def rollout(
             ),
         )
     else:
-        decider = models.open_measuring(policy)
+        decider = models.open_measuring(policy, model)
         with failing(USAGE, TaskError):
             for one in asked.tasks:
                 decider.check(one)

@@ -1,4 +1,4 @@
-"""`specvet train`: cold-start SFT, multi-turn GRPO, and plots of both."""
+"""`specvet train`: cold-start SFT, multi-turn GRPO, plots of both, and specialists to measure them beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specvet.cli import models, train_plot
+from specvet.cli import models, train_plot, train_specialist
 from specvet.cli import train_options as options
 from specvet.cli.console import print_json
 
@@ -201,3 +201,4 @@ def _act(
 
 
 app.command()(train_plot.plot)
+app.command()(train_specialist.specialist)

@@ -149,7 +149,7 @@ def vet(
             options = ModelOptions(model, adapter, None, format, tokenizer, base_url, device, dtype, tools=tools)
             decider = models.open_model(policy, options)
         else:
-            decider = models.open_measuring(policy)
+            decider = models.open_measuring(policy, model)
             for asked in tasks:
                 decider.check(asked)
         items = expand_inputs(inputs, root=root, path_column=path_column, z_column=z_column)
@@ -166,7 +166,8 @@ def vet(
     budget = Budget(turn_tokens=max_tokens)
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
     config |= {"images": images, "style": drawn if images else None, "limit": limit}
-    config |= {"model": model, "adapter": adapter, "base_url": base_url} if params else {}
+    config |= {"model": model} if params or model else {}
+    config |= {"adapter": adapter, "base_url": base_url} if params else {}
     config |= vet_settings(tasks, decider, mode, budget, drawn, params=params, title=titled)  # type: ignore[arg-type]
     told = len(items.notices)
     if not quiet:

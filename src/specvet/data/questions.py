@@ -105,6 +105,10 @@ def _rows(path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if path.lower().endswith((".parquet", ".pq")):
         yield from _parquet(path)
         return
+    if path.lower().endswith((".csv", ".tsv", ".ecsv", ".fits", ".vot")) and os.path.isfile(path):
+        raise InputError(
+            f"{path}: is a table, not a question file; make one of it: specvet data label-list {path} --out MINE"
+        )
     yield from json_lines(path, "a question file")
 
 

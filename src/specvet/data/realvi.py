@@ -13,6 +13,7 @@ a task with YES, NO, BORDERLINE (no sharp answer: reported apart), MODEL (a synt
 | `realvi_stats.json` | counts by task, layout and split; what was left out and why |
 | `spectra/` | the spectra, where they are copied or harmonised |
 | `realvi_sources.csv` | which file each name is, where they are harmonised and names tell nothing |
+| `facts.csv` | what each spectrum is, for those who analyse errors: name, kind, subtype, snr, survey |
 
 `split` is `held-out` for the third of all objects that never seeds a simulation, and `seed` for the others: a model
 that learnt from simulated spectra with templates has not seen the first. Epochs of one star share `object_id`.
@@ -49,7 +50,7 @@ LABELS = "labels.csv"
 CLASS_LABEL = "class_label"
 """Column of labels.csv for people."""
 
-VERSION = 1
+VERSION = 2
 """Of the files that are written."""
 
 FILES = {"YES": "realvi", "NO": "realvi", "BORDERLINE": "realvi_borderline", "MODEL": "realvi_model"}
@@ -67,6 +68,8 @@ GAP = 20.0
 MIN_COVERED = 0.75
 """Share of the harmonised grid that must be seen, and both of its ends; gaps inside are bridged by straight lines. In
 old LAMOST spectra the whole join of the arms is missing."""
+
+FACTS = "facts.csv"
 
 SOURCES = "realvi_sources.csv"
 """Which file each neutral name is; only where spectra are harmonised."""
@@ -222,6 +225,7 @@ def _write(
 ) -> None:
     made = RealVI(out, notes=notes)
     sources = ["name,path,label_source"]
+    facts = [_csv("name", "kind", "subtype", "snr", "survey")]
     lines: dict[str, list[str]] = {name: [] for name in dict.fromkeys(FILES.values())}
     for path, given in labels.items():
         found = _spectrum(source, files, path)
@@ -232,15 +236,25 @@ def _write(
         layout = found.layout + ("" if found.ivar is not None else " without errors")
         name = Path(str(placed.array_file)).stem if spectra == "harmonised" else path
         sources.append(",".join(f'"{text}"' for text in (name, path, files[path].label_source.replace('"', "'"))))
+        snr = "" if found.snr is None or not np.isfinite(found.snr) else f"{found.snr:.2f}"
+        facts.append(_csv(name, files[path].class_label, files[path].subclass, snr, found.survey))
         for question, label in _questions(files[path], name, given, placed):
             lines[FILES[label]].append(question.model_dump_json(exclude_none=True))
             made.counts[question.task, layout, question.split or "", label] += 1
     for name, rows in lines.items():
         (folder / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    (folder / FACTS).write_text("".join(facts), encoding="utf-8")
     if spectra == "harmonised":
         (folder / SOURCES).write_text("\n".join(sources) + "\n", encoding="utf-8")
     text = json.dumps(made.stats(), indent=1, ensure_ascii=False)
     (folder / "realvi_stats.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+def _csv(*fields: str) -> str:
+    """One line of a table."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(fields)
+    return line.getvalue()
 
 
 def _spectrum(source: Path, files: Mapping[str, RealFile], path: str) -> Spectrum | str:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,13 @@ from pydantic import Field
 
 from specvet.evaluation.descriptors import Descriptor
 from specvet.evaluation.outcomes import Outcome, outcome_of
-from specvet.evaluation.plan import HARMLESS, Part, RunSettings
+from specvet.evaluation.plan import HARMLESS, Part, RunSettings, read_part
 from specvet.evaluation.rows import ROWS, read_rows
 from specvet.evaluation.rules import STRICT, rule
 from specvet.evaluation.sets import QuestionSet, SetRecord
 from specvet.records import Decision, text_hash
-from specvet.tasks import Task, load_task
+from specvet.tasks import Task
+from specvet.tasks.load import task_from_bytes
 
 CELL = "cell.json"
 METRICS = "metrics.json"
@@ -54,9 +55,16 @@ class CellRecord(Part):
     """Of the run's `config.yaml`."""
     rule: str
     """That `metrics.json` was made with."""
+    replicates: int
+    """Of its bootstraps."""
+    basis: str = ""
+    """Hash of what `metrics.json` rests on besides the rows: rule, replicates, facts, what counts as unseen."""
     metrics_sha256: str
     machinery: int
     """Questions that ended through no doing of the policy (a server, a file); they count as wrong."""
+    seen_in_training: int | None = None
+    """Questions about spectra that the policy says it was trained on or stopped by, counted when it was asked; None
+    where it does not tell. As stated: it cannot be counted again without the policy."""
     seconds: float
     """Of all sessions."""
     tokens_in: int
@@ -96,7 +104,8 @@ def contract_of(policy: Descriptor, asked: SetRecord, seed: int | None, settings
         "policy": policy.fingerprint,
         "set": asked.fingerprint,
         "seed": seed,
-        "settings": settings.model_dump(exclude=set(HARMLESS)),
+        # Only what differs from the defaults, so that a setting that comes later leaves old cells what they are.
+        "settings": settings.model_dump(exclude=set(HARMLESS), exclude_defaults=True),
     }
     return text_hash(json.dumps(told, sort_keys=True))
 
@@ -107,8 +116,8 @@ class Cell:
 
     path: Path
     record: CellRecord
-    policy: Descriptor
-    set: QuestionSet
+    policy: Descriptor = field(repr=False)
+    set: QuestionSet = field(repr=False)
 
     @property
     def name(self) -> str:
@@ -131,7 +140,8 @@ class Cell:
     @cached_property
     def tasks(self) -> Mapping[str, Task]:
         """The tasks as they were asked, from the run folder."""
-        found = (load_task(file) for file in sorted((self.path / "tasks").glob("*.yaml")))
+        files = sorted((self.path / "tasks").glob("*.yaml"))
+        found = (_task(file.read_bytes(), file.name) for file in files)
         return {task.key: task for task in found}
 
     def metrics(self, name: str | None = None) -> dict[str, Any]:
@@ -140,12 +150,18 @@ class Cell:
         return found
 
 
+@lru_cache(maxsize=64)
+def _task(raw: bytes, name: str) -> Task:
+    """A task file, read once for all cells that asked it."""
+    return task_from_bytes(raw, name)
+
+
 def metrics_file(name: str | None, main: str) -> str:
     """`metrics.json`, or `metrics.lenient-1.json` for another rule than the campaign's."""
     return METRICS if name is None or name == main else f"metrics.{name.replace('/', '-')}.json"
 
 
 def read_record(path: Path) -> CellRecord | None:
-    """`cell.json` of a folder; None for a cell that is not sealed. Raises ValueError, OSError."""
+    """`cell.json` of a folder; None for a cell that is not sealed. Raises InputError, OSError."""
     file = path / CELL
-    return CellRecord.model_validate_json(file.read_text(encoding="utf-8")) if file.is_file() else None
+    return read_part(CellRecord, file) if file.is_file() else None

@@ -14,10 +14,15 @@ from typing import Any
 from pydantic import Field
 
 from specvet.data.errors import InputError
-from specvet.evaluation.plan import MEASURING, Part, PolicyPlan
+from specvet.evaluation.plan import MEASURING, Label, Part, PolicyPlan, read_part
 from specvet.records import file_hash, text_hash, write_atomic
 
 _KNOWN = {"line-indices", "majority", "trees", "cnn", "torch", "openai", "trio", "tinker"}
+RUN_HERE = ("torch", *MEASURING)
+"""Policies whose model can be a folder; elsewhere it is a server's name, whatever lies beside the campaign file."""
+_STATED = ("label", "source", "trained_on")
+"""What a descriptor says beside what decides. It stands too; what is not said any more is not taken back."""
+_ADAPTER = "adapter/"
 _LEFT_OUT = (".git", "__pycache__", ".cache")
 
 
@@ -26,7 +31,7 @@ class Descriptor(Part):
 
     slug: str
     policy: str
-    label: str
+    label: Label
     model: str | None = None
     """As written: a folder, hub id or a server's name."""
     adapter: str | None = None
@@ -43,11 +48,13 @@ class Descriptor(Part):
     @property
     def fingerprint(self) -> str:
         """Of what decides: policy, weights, format. Neither label, source nor place."""
+        adapted = any(path.startswith(_ADAPTER) for path in self.files)
+        own = any(not path.startswith(_ADAPTER) for path in self.files)
         told = {
             "policy": self.policy,
-            "model": None if self.files else self.model,
-            "adapter": self.adapter if "adapter/" not in "".join(self.files) else None,
-            "revision": None if self.files else self.revision,
+            "model": None if own else self.model,
+            "adapter": None if adapted else self.adapter,
+            "revision": None if own else self.revision,
             "options": self.options,
             "files": self.files,
         }
@@ -59,15 +66,16 @@ def describe(slug: str, plan: PolicyPlan, label: str, folder: Path) -> Descripto
     if plan.policy not in _KNOWN:
         raise InputError(f"policies.{slug}: there is no policy {plan.policy!r}; known are {', '.join(sorted(_KNOWN))}")
     files: dict[str, str] = {}
-    for name, given, prefix in (("model", plan.model, ""), ("adapter", plan.adapter, "adapter/")):
-        place = located(given, folder)
+    for name, given, prefix in (("model", plan.model, ""), ("adapter", plan.adapter, _ADAPTER)):
+        place = located(given, folder) if plan.policy in RUN_HERE else None
         if place is not None:
-            files |= {prefix + path: sha for path, sha in _hashes(place).items()}
-        elif given is not None and given.startswith((".", "/", "~")):
+            files |= {prefix + path: sha for path, sha in file_hashes(place).items()}
+        elif given is not None and given.startswith((".", "/", "~")) and plan.policy in RUN_HERE:
             raise InputError(f"policies.{slug}.{name}: {given}: no such folder (paths start at the campaign file)")
     if plan.policy in MEASURING and plan.policy != "line-indices" and not files:
+        absent = "" if plan.model is None else f"{plan.model}: no such folder (paths start at the campaign file); "
         raise InputError(
-            f"policies.{slug}: {plan.policy} needs the folder that `specvet train specialist` wrote, as model"
+            f"policies.{slug}: {absent}{plan.policy} needs the folder that `specvet train specialist` wrote, as model"
         )
     options = {
         name: value
@@ -100,16 +108,25 @@ def located(given: str | None, folder: Path) -> Path | None:
 def keep_descriptor(folder: Path, descriptor: Descriptor) -> Descriptor:
     """Write a descriptor into `folder` (the campaign's `policies/`), or hold it against the one there.
 
-    Returns the one that stands. Raises InputError where the slug stands for something else already.
+    Returns the one that stands. Raises InputError where the slug stands for something else already, or where something
+    else is said of it. One of whom nothing was ever asked (a model that could not be opened) gives way.
     """
     place = folder / f"{descriptor.slug}.json"
-    if place.is_file():
-        kept = Descriptor.model_validate_json(place.read_text(encoding="utf-8"))
+    begun = any((folder.parent / "cells").glob(f"{descriptor.slug}--*"))
+    if place.is_file() and begun:
+        kept = read_part(Descriptor, place)
         if kept.fingerprint != descriptor.fingerprint:
             raise InputError(
                 f"the policy {descriptor.slug} is no longer the one that this campaign asked"
                 f" ({_difference(kept, descriptor)}); give the new one another name, and its rows stay"
             )
+        for name in _STATED:
+            then, now = getattr(kept, name), getattr(descriptor, name)
+            if now != then and now not in (None, descriptor.slug):
+                raise InputError(
+                    f"policies.{descriptor.slug}.{name}: {now} now, and {then} when this campaign first asked it; "
+                    "results rest on what was said then: put that back, or give the policy another name"
+                )
         return kept
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(place, descriptor.model_dump_json(indent=1) + "\n")
@@ -117,8 +134,8 @@ def keep_descriptor(folder: Path, descriptor: Descriptor) -> Descriptor:
 
 
 def read_descriptor(folder: Path, slug: str) -> Descriptor:
-    """One that `keep_descriptor` wrote. Raises OSError, ValueError."""
-    return Descriptor.model_validate_json((folder / f"{slug}.json").read_text(encoding="utf-8"))
+    """One that `keep_descriptor` wrote. Raises OSError, InputError."""
+    return read_part(Descriptor, folder / f"{slug}.json")
 
 
 def _difference(then: Descriptor, now: Descriptor) -> str:
@@ -133,8 +150,9 @@ def _difference(then: Descriptor, now: Descriptor) -> str:
     return "; ".join(f"{name}: {before[name]} then, {after[name]} now" for name in fields) or "other content"
 
 
-def _hashes(place: Path) -> dict[str, str]:
+def file_hashes(place: Path) -> dict[str, str]:
+    """SHA-256 of a file, or of every file below a folder, by its path there."""
     if place.is_file():
         return {place.name: file_hash(place)}
-    files = sorted(p for p in place.rglob("*") if p.is_file() and not set(p.parts) & set(_LEFT_OUT))
+    files = sorted(p for p in place.rglob("*") if p.is_file() and not set(p.relative_to(place).parts) & set(_LEFT_OUT))
     return {p.relative_to(place).as_posix(): file_hash(p) for p in files}

@@ -65,7 +65,12 @@ class CampaignFolder:
         )
 
     def current(self) -> list[Cell]:
-        """Of the sealed cells those that the campaign file asks for as it stands now: one a policy, set and seed."""
+        """Of the sealed cells those that the campaign file asks for as it stands now: one a policy, set and seed.
+
+        Raises InputError where no cell has been sealed yet.
+        """
+        if not (self.path / MANIFEST).is_file():
+            raise InputError(f"{self.path}: no cell of this campaign is finished; see specvet eval status {self.path}")
         wanted = set(json.loads((self.path / MANIFEST).read_text("utf-8"))["current"])
         return [cell for cell in self.cells if cell.name in wanted]
 
@@ -87,7 +92,7 @@ def open_campaign(path: str | Path) -> CampaignFolder:
 def manifest_of(folder: Path, current: list[str]) -> dict[str, Any]:
     """What `manifest.json` says: the cells that count now, and the SHA-256 of every file that a result rests on."""
     files = [folder / CAMPAIGN, folder / SUMMARY]
-    files += [p for part in (POLICIES, SETS) for p in (folder / part).glob("*.*")]
+    files += [p for part in (POLICIES, SETS) for p in (folder / part).glob("*") if p.suffix in (".json", ".parquet")]
     for cell in (folder / CELLS).glob("*--*"):
         if (cell / "cell.json").is_file():
             files += [p for p in cell.glob("*") if p.suffix in (".json", ".yaml", ".parquet")]

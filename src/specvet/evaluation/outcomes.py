@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,17 +101,18 @@ def outcome_of(question: Question, decision: Decision, rule: Rule, facts: Mappin
         "task": question.task,
         "truth": question.answer,
         "verdict": str(decision.verdict.answer),
-        "object_id": question.object_id or question.name or f"{decision.file}#{decision.row}",
+        "object_id": question.object_id or question.name or _place(question),
         "survey": str(told.get("survey") or decision.survey),
         "layout": decision.layout,
         "split": question.split or "",
-        "snr": _number(told.get("snr")) if told.get("snr") not in (None, "") else decision.snr,
+        "snr": _number(decision.snr if told.get("snr") in (None, "") else told["snr"]),
         "kind": str(told.get("kind") or ""),
         "subtype": str(told.get("subtype") or ""),
         "metadata": _metadata(decision),
     }
     if record is None:
         return Outcome(**shared, said=None, p_yes=None, format_ok=False, stop=StopReason.UNREADABLE)
+    ended = record.stop in POLICY_ENDS  # else nothing it said before counts: a question that was not finished is wrong
     texts = texts_of(record)
     stated = shared["verdict"] if shared["verdict"] in ("YES", "NO") else None
     kinds = [turn.action.kind for turn in record.turns]
@@ -119,8 +121,8 @@ def outcome_of(question: Question, decision: Decision, rule: Rule, facts: Mappin
     views = (turn.observation for turn in record.turns)
     return Outcome(
         **shared,
-        said=stated if texts is None else rule.read(texts),
-        p_yes=p_yes_of(record),
+        said=None if not ended else stated if texts is None else rule.read(texts),
+        p_yes=p_yes_of(record) if ended else None,
         format_ok=well,
         stop=str(record.stop),
         calls=calls.made if calls else 0,
@@ -146,5 +148,12 @@ def _metadata(decision: Decision) -> dict[str, Fact]:
     return numbers | words | {"frame": decision.frame.partition(" ")[0]}
 
 
+def _place(question: Question) -> str:
+    """Where its spectrum lies, as the question has it: the same wherever the set lies."""
+    reference = question.spectrum
+    return f"{reference.path or reference.array_file}#{reference.row}"
+
+
 def _number(value: Any) -> float | None:
-    return None if value is None or value == "" else float(value)
+    number = None if value is None or value == "" else float(value)
+    return number if number is not None and math.isfinite(number) else None

@@ -20,13 +20,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from specvet.data.errors import InputError
+from specvet.evaluation.rules import STRICT, rule
+from specvet.policies import POLICIES
+from specvet.spectra import FrameMode
 from specvet.tasks.yaml_text import StrictLoader
+from specvet.vetting.transcript.safe import one_line
+from specvet.views import REFERENCE_STYLE, Size, check_style
 
 MEASURING = ("line-indices", "majority", "trees", "cnn")
 """Policies that measure: the same spectrum gives the same answer, so one seed stands for all."""
@@ -34,9 +39,21 @@ MEASURING = ("line-indices", "majority", "trees", "cnn")
 Slug = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")]
 """A short name that can stand in a file's name."""
 
+Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
+
+
+def _harmless(label: str) -> str:
+    if label and one_line(label) != label:
+        raise ValueError(f"{one_line(label, 60)!r} does not stand on one line as it is; leave out what is no letter")
+    return label
+
+
+Label = Annotated[str, AfterValidator(_harmless)]
+"""A name for people: terminals, pages and figures show it, so it holds nothing that acts on one."""
+
 
 class Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class RunSettings(Part):
@@ -57,17 +74,35 @@ class RunSettings(Part):
     """Of a trajectory."""
     format_reminder: bool = False
     """Say the form of an answer once more behind the question, as for a base model."""
-    style: str = "reference"
+    style: str = REFERENCE_STYLE
+    """`reference` or `compact`; kept by its full name."""
     size: str | None = None
-    frame: str = "careful"
+    """Of the compact style: `small`, `published` or `448x280`."""
+    frame: FrameMode = "careful"
     title: Literal["plain", "file"] = "plain"
-    dtype: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     concurrency: int = Field(default=16, ge=1)
     device: str = "auto"
     timeout: float = Field(default=600.0, gt=0)
     """Seconds of one request."""
     images: bool = False
     """Keep the pictures that were shown; without them their hashes are kept, and they can be drawn again."""
+
+    @field_validator("style")
+    @classmethod
+    def _full_name(cls, style: str) -> str:
+        return check_style(style)
+
+    @model_validator(mode="after")
+    def _drawable(self) -> RunSettings:
+        check_style(self.style, self.pixels)
+        return self
+
+    @property
+    def pixels(self) -> Size:
+        """`size` as figures take it: (width, height), or a name."""
+        found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", self.size or "")
+        return (int(found[1]), int(found[2])) if found else self.size
 
 
 HARMLESS = ("concurrency", "device", "timeout", "images")
@@ -89,7 +124,7 @@ class PolicyPlan(Part):
     tokenizer: str | None = None
     tools: str = "tools"
     tool_images: str = "auto"
-    label: str | None = None
+    label: Label | None = None
     """For tables and plots; the slug where not given."""
     source: str | None = None
     """Where the weights come from: a training run, `owner/repo@commit`, a paper."""
@@ -116,6 +151,10 @@ class Recipe(Part):
     def _one(self) -> Recipe:
         if (self.simvi is None) == (self.suite is None):
             raise ValueError("give exactly one of simvi and suite")
+        idle = ("n",) if self.simvi else ("part", "style")
+        if told := [name for name in idle if getattr(self, name) != Recipe.model_fields[name].default]:
+            raise ValueError(f"{told[0]}: a {'simvi' if self.simvi else 'suite'} has none; leave it out")
+        check_style(self.style)
         return self
 
 
@@ -158,15 +197,21 @@ class Campaign(Part):
     about: str = ""
     policies: dict[Slug, PolicyPlan] = Field(min_length=1)
     sets: dict[Slug, SetPlan] = Field(min_length=1)
-    seeds: tuple[int, ...] = Field(default=(42,), min_length=1)
+    seeds: tuple[Seed, ...] = Field(default=(42,), min_length=1)
     settings: RunSettings = RunSettings()
     comparisons: tuple[Comparison, ...] | None = None
     """None compares every policy with every one before it."""
-    rule: str = "strict/1"
+    rule: str = STRICT
+    """See `specvet.evaluation.rules`; kept with its version, which later ones do not change."""
     replicates: int = Field(default=2_000, ge=0, le=100_000)
     """Of each bootstrap; 0 gives no intervals."""
     matched_budget: bool = False
     """Give every policy the largest budget (turns, tokens a generation, context, seconds) that any of them has."""
+
+    @field_validator("rule")
+    @classmethod
+    def _with_version(cls, name: str) -> str:
+        return rule(name).name
 
     @model_validator(mode="after")
     def _sensible(self) -> Campaign:
@@ -178,12 +223,22 @@ class Campaign(Part):
                     raise ValueError(f"comparisons: there is no policy {slug!r}; known are {', '.join(self.policies)}")
             if comparison.of == comparison.over:
                 raise ValueError(f"comparisons: {comparison.of} is compared with itself")
-        if len({p.label for p in self.policies.values() if p.label}) < sum(
-            bool(p.label) for p in self.policies.values()
-        ):
-            raise ValueError("policies: two of them have the same label, so tables could not tell them apart")
+        labels = [self.label(slug) for slug in self.policies]
+        if twice := next((label for label in labels if labels.count(label) > 1), None):
+            raise ValueError(f"policies: two of them have the label {twice!r}, so tables could not tell them apart")
         for slug, plan in self.policies.items():
             self.settings_of(slug)
+            if plan.policy not in POLICIES:
+                raise ValueError(
+                    f"policies.{slug}: there is no policy {plan.policy!r}; known are {', '.join(sorted(POLICIES))}"
+                )
+            if plan.policy == "line-indices" and plan.model is not None:
+                raise ValueError(f"policies.{slug}: line-indices was not trained and takes no model; leave it out")
+            if plan.base_url and "@" in plan.base_url.partition("//")[2].partition("/")[0]:
+                raise ValueError(
+                    f"policies.{slug}.base_url: names a user or a password, which would stand in the results; leave it "
+                    "out, and give a key in OPENAI_API_KEY"
+                )
             if plan.policy == "openai" and not plan.base_url:
                 raise ValueError(f"policies.{slug}: an openai policy needs the server's base_url")
         return self
@@ -234,12 +289,26 @@ def parse_campaign(text: str, where: str) -> Campaign:
         data = yaml.load(text, Loader=StrictLoader)
     except yaml.YAMLError as e:
         raise InputError(f"{where}: is no YAML that can be read: {' '.join(str(e).split())}") from None
+    except RecursionError:
+        raise InputError(f"{where}: is no YAML that can be read: it is nested too deeply") from None
     if not isinstance(data, dict):
         raise InputError(f"{where}: holds no campaign; it is made of `name:`, `policies:`, `sets:` and `seeds:`")
     try:
         return Campaign.model_validate(data)
     except ValidationError as e:
         raise InputError(f"{where}: {problem(e)}") from None
+
+
+P = TypeVar("P", bound=Part)
+
+
+def read_part(kind: type[P], file: Path) -> P:
+    """What a campaign keeps in a JSON file. Raises InputError for one that is damaged, OSError for one that is gone."""
+    try:
+        return kind.model_validate_json(file.read_text(encoding="utf-8"))
+    except ValueError as e:
+        said = problem(e) if isinstance(e, ValidationError) else str(e)
+        raise InputError(f"{file}: is damaged ({said}); put it back from a copy, or remove it and run again") from None
 
 
 def problem(error: ValidationError) -> str:
@@ -249,4 +318,16 @@ def problem(error: ValidationError) -> str:
     said = re.sub(r"^Value error, ", "", str(first["msg"]))
     if first["type"] == "extra_forbidden":
         said = "there is no such field"
+    elif first["type"] == "missing":
+        said = "is missing"
+    elif first["type"] == "tuple_type":
+        said = "give a list, as in [a, b]"
+    elif first["type"] == "string_pattern_mismatch":
+        said = "give letters, digits, dots, dashes and underscores, 61 at most, beginning with a letter or digit"
+    elif first["type"] == "string_type":
+        said = "give a text, in quotes where it looks like a number, a date or nothing"
+    elif first["type"] == "too_short":
+        said = "is empty"
+    elif first["type"] in ("model_type", "dict_type"):
+        said = "give fields, as in {field: value}"
     return f"{where}: {said}" if where else said

@@ -1,7 +1,8 @@
 """`rows.parquet`: all that a cell's score is made of, one row a question, in the order of the set.
 
-Texts, sampled ids, log-probs and hashes, no pictures; zstd. Written once, when the last row is decided, and never
-changed: its SHA-256 stands in `cell.json`.
+Texts, sampled ids and hashes, no pictures; zstd. Of the log-probs only those of each last turn, which p(YES) is made
+of: they are most of what does not compress, and the run's own shards have them all. Written once, when the last row is
+decided, and never changed: its SHA-256 stands in `cell.json`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from specvet.records import Decision, write_atomic
 from specvet.records.schema import TrajectoryRecord
-from specvet.records.shards import put_back, take_sampled
+from specvet.records.shards import fields_of, take_sampled
 
 ROWS = "rows.parquet"
 _LEVEL = 15
@@ -27,7 +28,8 @@ def write_rows(path: Path, rows: Iterable[tuple[int, str, Decision]]) -> int:
     import pyarrow.parquet as pq
 
     buffer, schema, n = pa.BufferOutputStream(), _schema(), 0
-    with pq.ParquetWriter(buffer, schema, compression="zstd", compression_level=_LEVEL) as writer:
+    how = {"compression": "zstd", "compression_level": _LEVEL, "write_page_checksum": True}
+    with pq.ParquetWriter(buffer, schema, **how) as writer:
         group: list[dict[str, Any]] = []
         for place, id, decision in rows:
             group.append(_flat(place, id, decision))
@@ -44,12 +46,12 @@ def read_rows(path: Path) -> Iterator[tuple[int, str, Decision]]:
     """What `write_rows` wrote. Raises ValueError (pyarrow's and pydantic's are such), OSError, KeyError."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for batch in file.iter_batches(batch_size=_ROW_GROUP):
             for row in batch.to_pylist():
                 fields = json.loads(row["decision"])
                 if row["json"] is not None:
-                    fields["trajectory"] = TrajectoryRecord.model_validate_json(put_back(row))
+                    fields["trajectory"] = TrajectoryRecord.model_validate(fields_of(row))
                 yield row["place"], row["id"], Decision.model_validate(fields)
 
 
@@ -65,7 +67,7 @@ def _flat(place: int, id: str, decision: Decision) -> dict[str, Any]:
         "decision": decision.model_dump_json(exclude={"trajectory"}, exclude_defaults=True),
         "json": None if record is None else json.dumps(record, ensure_ascii=False),
         "sampled_ids": ids,
-        "logprobs": logprobs,
+        "logprobs": None if not logprobs else [*[None] * (len(logprobs) - 1), logprobs[-1]],
     }
 
 

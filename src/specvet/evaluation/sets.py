@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from specvet.agent.loop import task_hash
 from specvet.data.asking import tasks_of
 from specvet.data.errors import InputError
 from specvet.data.questions import Asked, read_questions
-from specvet.evaluation.plan import Part, SetPlan
+from specvet.evaluation.plan import Part, SetPlan, read_part
 from specvet.records import file_hash, text_hash, write_atomic
 from specvet.records.schema import Question
 from specvet.tasks import Task
@@ -95,19 +96,24 @@ def load_set(
     asked = read_questions(path)
     if unanswered := next((one for one in asked if one.question.answer is None), None):
         raise InputError(f"{unanswered.where}: the question {unanswered.question.id} has no answer to be measured by")
+    there = {one.question.task for one in asked}
+    if missing := [key for key in (*(plan.tasks or ()), *plan.unseen) if key not in there]:
+        known = ", ".join(sorted(there))
+        raise InputError(f"{path}: holds no question about {', '.join(missing)}; its questions are about {known}")
     if plan.tasks is not None:
         asked = [one for one in asked if one.question.task in plan.tasks]
-    if not asked:
-        raise InputError(f"{path}: holds no question about {', '.join(plan.tasks or ())}")
     chosen = asked if plan.limit is None else _spread(asked, plan.limit)
     tasks = tasks_of(chosen, path)
     told = _read_facts(facts) if facts else {}
     questions = tuple(SetQuestion(one.question, _facts(told, one), one.where, one.file) for one in chosen)
-    origin: dict[str, Any] = {"path": plan.path} if plan.path else {"recipe": _recipe(plan)}
-    origin |= {name: value for name, value in (("tasks", plan.tasks), ("limit", plan.limit)) if value}
+    if told and not any(q.facts for q in questions):
+        raise InputError(
+            f"{facts}: tells nothing of any spectrum of {path}; its column name (or path) must hold what the "
+            f"questions call them, as in {questions[0].question.name}"
+        )
     record = SetRecord(
         slug=slug,
-        origin=json.loads(json.dumps(origin)),
+        origin=origin_of(plan),
         questions=len(questions),
         tasks={key: task_hash(task) for key, task in tasks.items()},
         file_sha256=file_hash(Path(path)),
@@ -118,6 +124,14 @@ def load_set(
         about=dict(about or {}),
     )
     return QuestionSet(record, questions, tasks)
+
+
+def origin_of(plan: SetPlan) -> dict[str, Any]:
+    """Where a set comes from, in JSON's types: its file or recipe, and what was chosen of it."""
+    origin: dict[str, Any] = {"path": plan.path} if plan.path else {"recipe": _recipe(plan)}
+    origin |= {name: value for name, value in (("tasks", plan.tasks), ("limit", plan.limit)) if value}
+    told: dict[str, Any] = json.loads(json.dumps(origin))
+    return told
 
 
 def questions_hash(questions: Iterable[Question]) -> str:
@@ -131,18 +145,23 @@ def facts_hash(facts: Iterable[Facts]) -> str:
 
 
 def keep_set(folder: Path, found: QuestionSet) -> None:
-    """Write a set into `folder` (the campaign's `sets/`), or find it there. Raises InputError where another one of the
-    same slug is kept: finished rows rest on it."""
+    """Write a set into `folder` (the campaign's `sets/`), or hold it against the one there.
+
+    Facts, place and what counts as unseen may change, since no row rests on them. Raises InputError where questions or
+    tasks are other ones: finished rows rest on them.
+    """
     record = found.record
     place = folder / f"{record.slug}.json"
     if place.is_file():
-        kept = SetRecord.model_validate_json(place.read_text(encoding="utf-8"))
+        kept = read_part(SetRecord, place)
         if kept.fingerprint != record.fingerprint:
             raise InputError(
-                f"the set {record.slug} is no longer the one that this campaign asked ({kept.questions} "
-                f"questions then, {record.questions} now, or other tasks); give it another name, and its rows stay"
+                f"the set {record.slug} is no longer the one that this campaign asked ({_difference(kept, record)}); "
+                "give it another name (--set, or in the campaign file), and its rows stay"
             )
-        return
+        record = record.model_copy(update={"about": kept.about})
+        if record == kept:
+            return
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / f"{record.slug}.parquet", _parquet(found.questions))
     write_atomic(place, record.model_dump_json(indent=1) + "\n")
@@ -152,7 +171,7 @@ def read_set(folder: Path, slug: str) -> QuestionSet:
     """A set that `keep_set` wrote. Raises OSError, ValueError."""
     import pyarrow.parquet as pq
 
-    record = SetRecord.model_validate_json((folder / f"{slug}.json").read_text(encoding="utf-8"))
+    record = read_part(SetRecord, folder / f"{slug}.json")
     table = pq.read_table(folder / f"{slug}.parquet").to_pylist()
     questions = tuple(
         SetQuestion(Question.model_validate_json(row["question"]), json.loads(row["facts"])) for row in table
@@ -177,6 +196,13 @@ def _parquet(questions: Sequence[SetQuestion]) -> bytes:
     pq.write_table(table, buffer, compression="zstd", compression_level=15)
     data: bytes = buffer.getvalue().to_pybytes()
     return data
+
+
+def _difference(then: SetRecord, now: SetRecord) -> str:
+    if then.questions != now.questions:
+        return f"{then.questions} questions then, {now.questions} now"
+    tasks = sorted(key for key in then.tasks.keys() | now.tasks.keys() if then.tasks.get(key) != now.tasks.get(key))
+    return f"another task {', '.join(tasks)}" if tasks else "other questions"
 
 
 def _recipe(plan: SetPlan) -> dict[str, Any]:
@@ -210,7 +236,22 @@ def _read_facts(path: str) -> dict[str, Facts]:
     key = next((name for name in ("name", "path") if name in columns), None)
     if key is None:
         raise InputError(f"{path}: facts need a column name (or path) and at least one of {', '.join(FACTS)}")
-    return {row[key]: {name: row[name] for name in FACTS if row.get(name)} for row in rows}
+    told: dict[str, Facts] = {}
+    for line, row in enumerate(rows, 2):
+        found = {name: row[name] for name in FACTS if row.get(name)}
+        name = row[key] or ""
+        if told.setdefault(name, found) != found:
+            raise InputError(f"{path}, row {line}: tells another thing of {name} than a row before it")
+        if "snr" in found and not _is_number(found["snr"]):
+            raise InputError(f"{path}, row {line}: snr: {found['snr']!r} is no number; leave it empty where unknown")
+    return told
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _facts(told: Mapping[str, Facts], one: Asked) -> Facts:

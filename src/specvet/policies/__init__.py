@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from specvet.policies.base import Action, Answered, Call, Capability, Malformed, Policy, Trajectory, Truncated, Turn
-    from specvet.policies.registry import MODELS, POLICIES, UnknownPolicyError, open_policy, policy
+    from specvet.policies.registry import MODELS, POLICIES, SPECIALISTS, UnknownPolicyError, open_policy, policy
 
 __all__ = [
     "MODELS",
     "POLICIES",
+    "SPECIALISTS",
     "Action",
     "Answered",
     "Call",
@@ -30,7 +31,7 @@ __all__ = [
     "policy",
 ]
 
-_REGISTRY = ("MODELS", "POLICIES", "UnknownPolicyError", "open_policy", "policy")
+_REGISTRY = ("MODELS", "POLICIES", "SPECIALISTS", "UnknownPolicyError", "open_policy", "policy")
 
 
 def __getattr__(name: str) -> Any:

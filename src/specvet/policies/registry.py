@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
 POLICIES = {
     "line-indices": "measures lines and bands in the task's windows; transparent, no model, no download",
+    "majority": "the commonest answer of its training questions; trained by `specvet train specialist`",
+    "trees": "boosted trees on line indices; trained by `specvet train specialist`",
+    "cnn": "a small convolutional network; trained by `specvet train specialist`, and needs specvet[train]",
     "torch": "a vision-language model on this machine (folder or hub id); needs specvet[train]",
     "openai": "a model behind an OpenAI-compatible server; gives words only, so it cannot be trained on",
     "trio": "a model on PyTRIO, token by token; needs specvet[trio] and a login",
     "tinker": "a model on Tinker, token by token; needs specvet[tinker] and a login",
 }
 """Name → what it is, for lists and help."""
+
+SPECIALISTS = ("majority", "trees", "cnn")
+"""Those that were trained to measure; `policy` opens them from their folder."""
 
 MODELS = ("torch", "openai", "trio", "tinker")
 """Those that `open_policy` opens; a model is shown pictures and answers in words."""
@@ -30,12 +36,24 @@ class UnknownPolicyError(ValueError):
     """A name that no policy has."""
 
 
-def policy(name: str) -> Policy:
-    """A new policy of that name that measures. Raises UnknownPolicyError, which lists the known ones."""
+def policy(name: str, model: str | None = None) -> Policy:
+    """A new policy of that name that measures; `model` is the folder of one that was trained.
+
+    Raises UnknownPolicyError, which lists the known ones; SpecialistError, a ValueError, for a folder that is missing,
+    damaged or of another kind, and where something must be installed to run it.
+    """
     if name == "line-indices":
+        if model is not None:
+            raise UnknownPolicyError("line-indices was not trained and takes no --model; leave it out")
         from specvet.policies.line_indices import LineIndices
 
         return LineIndices()
+    if name in SPECIALISTS:
+        from specvet.policies.specialists import SpecialistError, open_specialist
+
+        if model is None:
+            raise SpecialistError(f"{name} needs --model, the folder that `specvet train specialist` wrote")
+        return open_specialist(name, model)
     if name in MODELS:
         raise UnknownPolicyError(f"{name!r} is a model, which needs options: open it with `open_policy`")
     raise _unknown(name)

@@ -277,13 +277,19 @@ class RunFolder(RunReader):
         """
         key, chosen = self.key(file), sorted(samples)
         where = f"key = ? AND row = ? AND task = ? AND sample IN ({', '.join('?' * len(chosen))})"
-        values = [key, row, task, *chosen]
+        text = f"{file} row {row}, task {task}, samples {', '.join(map(str, chosen))}: {why}"
+        self._withdraw(where, [key, row, task, *chosen], text)
+
+    def withdraw_question(self, id: str, why: str) -> None:
+        """The same for all samples of a question of a question file, by its id, wherever its spectrum lies now."""
+        self._withdraw("id = ?", [id], f"{id}: {why}")
+
+    def _withdraw(self, where: str, values: list[Any], text: str) -> None:
         with database.transaction(self._db, self._file) as db:
             answers = db.execute(f"SELECT task, answer FROM decisions WHERE {where}", values).fetchall()
             pending = f"DELETE FROM pending WHERE n IN (SELECT n FROM decisions WHERE {where})"
             self._pending -= db.execute(pending, values).rowcount
             db.execute(f"DELETE FROM decisions WHERE {where}", values)
-            text = f"{file} row {row}, task {task}, samples {', '.join(map(str, chosen))}: {why}"
             db.execute("INSERT INTO events(at, kind, text) VALUES (?, 'withdrawn', ?)", (_now(), text))
         self._counts.subtract((of_task, given) for of_task, given in answers)
 

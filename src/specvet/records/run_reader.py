@@ -7,6 +7,7 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,6 +189,17 @@ class RunReader:
                 continue
             texts |= {numbers[n]: text for n, text in found.items()}
         return {sample: TrajectoryRecord.model_validate_json(text) for sample, text in texts.items()}
+
+    def newest_ends(self, at_most: int = 1_000) -> list[float]:
+        """When the newest trajectories were over, in seconds since 1970, newest decision first; for those who watch."""
+        begun = "json_extract(p.trajectory, '$.started'), json_extract(p.trajectory, '$.seconds')"
+        sql = f"SELECT {begun}, d.shard FROM decisions d LEFT JOIN pending p ON p.n = d.n ORDER BY d.n DESC LIMIT ?"
+        found = self._db.execute(sql, (at_most,)).fetchall()
+        timed = [(started, seconds) for started, seconds, _ in found if started is not None]
+        for part in sorted({part for _, _, part in found if part is not None}, reverse=True):
+            if len(timed) < at_most:
+                timed += reversed(shards.read_times(self._shard(part)))
+        return [datetime.fromisoformat(started).timestamp() + float(seconds) for started, seconds in timed[:at_most]]
 
     def count(self) -> dict[str, dict[str, int]]:
         """Decisions by task and answer; unreadable files under the task `*`."""

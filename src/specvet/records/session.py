@@ -105,7 +105,10 @@ class RunSession:
         """Set what a model has used so far and how it stood the probes; None leaves what was said."""
         update: dict[str, Any] = {}
         if usage is not None:
-            update["usage"] = used = {name: round(float(amount), 6) for name, amount in usage.items()}
+            # What probes used stays told apart also where they ended the session, and nobody names it again.
+            probed = {name: of for name, of in self._session.usage.items() if name.startswith("probes.")}
+            used = probed | {name: round(float(amount), 6) for name, amount in usage.items()}
+            update["usage"] = used
             for field, name in (("tokens_in", "prompt_tokens"), ("tokens_out", "sampled_tokens")):
                 if name in used:
                     update[field] = int(used[name] - used.get(f"probes.{name}", 0.0))

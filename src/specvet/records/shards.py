@@ -72,6 +72,14 @@ def read_some(path: Path, wanted: Collection[int]) -> dict[int, str]:
     return found
 
 
+def read_times(path: Path) -> list[tuple[str, float]]:
+    """(when it began, how many seconds it took) of each trajectory of a shard, in order."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=["started", "seconds"])
+    return list(zip(table["started"].to_pylist(), table["seconds"].to_pylist(), strict=True))
+
+
 def _needed(file: Any) -> list[str]:
     """The columns that make up the record; shards of earlier versions have no ledgers."""
     return [name for name in ("n", "json", "sampled_ids", "logprobs") if name in file.schema_arrow.names]
@@ -79,14 +87,21 @@ def _needed(file: Any) -> list[str]:
 
 def put_back(row: dict[str, Any]) -> str:
     """The JSON of a trajectory, with what its columns hold put back."""
-    text, ids, logprobs = row["json"], row.get("sampled_ids"), row.get("logprobs")
+    if row.get("sampled_ids") is None or row.get("logprobs") is None:
+        return str(row["json"])
+    return json.dumps(fields_of(row), ensure_ascii=False)
+
+
+def fields_of(row: dict[str, Any]) -> dict[str, Any]:
+    """The same before it is written as JSON."""
+    record: dict[str, Any] = json.loads(row["json"])
+    ids, logprobs = row.get("sampled_ids"), row.get("logprobs")
     if ids is None or logprobs is None:
-        return str(text)
-    record = json.loads(text)
+        return record
     said = [segment for segment in record["ledger"]["segments"] if "sampled" in segment]
     for segment, these, theirs in zip(said, ids, logprobs, strict=True):
         segment["sampled"], segment["logprobs"] = these, None if theirs is None else _shortest(theirs)
-    return json.dumps(record, ensure_ascii=False)
+    return record
 
 
 def _shortest(logprobs: list[float]) -> list[float]:

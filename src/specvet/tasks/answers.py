@@ -48,7 +48,7 @@ def strict_answer(turns: Sequence[str]) -> Word | None:
     The block counts when all its boxes say the same: YES or NO, in any case and with blanks around it. Other faults of
     format (a second block before it, words outside, no thought at all) do not matter here.
     """
-    body = _body(turns)
+    body = last_body(turns)
     return None if body is None else _block_answer(body)
 
 
@@ -60,7 +60,7 @@ def lenient_answer(turns: Sequence[str]) -> Word | None:
     end, a punctuation mark or a dash ("No emission is seen" is no NO, and neither is "NO lines"). A body whose boxes
     differ, or that begins with a bare word and holds the other one in capitals too, has no answer.
     """
-    body = _body(turns)
+    body = last_body(turns)
     if body is None:
         return None
     boxes = _boxes(body)
@@ -74,7 +74,7 @@ def lenient_answer(turns: Sequence[str]) -> Word | None:
     return answer if all(box == answer for box in boxes) else None
 
 
-def _body(turns: Sequence[str]) -> str | None:
+def last_body(turns: Sequence[str]) -> str | None:
     """What the last turn says after its thoughts; None where nothing it says can be an answer."""
     if not turns or CONTROL.search(turns[-1]):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Iterable
 from importlib import resources
@@ -66,10 +67,15 @@ def resolve_tasks(names: str | Path | Task | Iterable[str | Path | Task]) -> lis
 
 def task_text(task: Task) -> str:
     """A task as a YAML file that loads as the same task: what a run keeps, so that it knows what was asked."""
+    return _yaml_of(json.dumps(task.model_dump(mode="json", exclude_defaults=True)))
+
+
+@functools.lru_cache(maxsize=32)
+def _yaml_of(told: str) -> str:
+    """JSON as YAML; kept, since writing it takes 0.1 s and every run and cell keeps the same few tasks."""
     import yaml
 
-    said = task.model_dump(mode="json", exclude_defaults=True)
-    return yaml.safe_dump(said, allow_unicode=True, sort_keys=False, width=118)
+    return yaml.safe_dump(json.loads(told), allow_unicode=True, sort_keys=False, width=118)
 
 
 def template_text() -> str:

@@ -20,13 +20,17 @@ from specvet.data.simulate.kinds import KINDS, TASKS
 from specvet.data.simvi.building import SimVI, make_simvi
 from specvet.data.simvi.making import Settings, bench_rows
 from specvet.data.simvi.plan import PARTS, plan
+from specvet.evaluation.recipes import Made
 from specvet.records.errors import RunLockedError
 from specvet.records.lock import FolderLock
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> SimVI:
-    return make_simvi(tmp_path_factory.mktemp("simvi") / "set", "tiny", seed=1, style="compact", workers=1)
+def made(tiny_simvi: Made, tmp_path_factory: pytest.TempPathFactory) -> SimVI:
+    """A copy, whose folder may be locked."""
+    folder = tmp_path_factory.mktemp("simvi") / "set"
+    shutil.copytree(tiny_simvi.path.parents[1], folder)
+    return make_simvi(folder, "tiny", seed=1, style="compact", workers=1)
 
 
 def lines(file: Path) -> list[dict]:

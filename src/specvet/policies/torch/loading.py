@@ -130,7 +130,9 @@ def model_folder(model: str, revision: str | None = None) -> Path:
     path = Path(model).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise PolicyError(f"{path}: no model folder (config.json is missing)", fatal=True)
+            trained = (path / "checkpoints").is_dir() or (path / "checkpoint.json").is_file()
+            hint = "; of a training run, take a folder checkpoints/NAME/NAME-sampler" if trained else ""
+            raise PolicyError(f"{path}: no model folder (config.json is missing){hint}", fatal=True)
         return path
     if path.exists() or model.count("/") != 1 or model.startswith((".", "/", "~")):
         raise PolicyError(f"{model}: neither a model folder nor a hub id (owner/name)", fatal=True)

@@ -25,6 +25,9 @@ from specvet.records.schema import Answer
 from specvet.spectra.spectrum import Spectrum
 from specvet.tasks.task import Task
 from specvet.vetting.report.story import RANK, Story, is_simulated, tell, urgency
+from specvet.vetting.templates import page_part, page_template
+
+_PACKAGE = "specvet.vetting.report"
 
 Load = Callable[[str, int], Spectrum | None]
 """Reads the spectrum of (file, row) again; None or OSError or ValueError when that fails."""
@@ -187,7 +190,7 @@ class _Book:
         self.n_missing = self.n_simulated = 0
         self._spool, self._load, self._n, self._progress = spool, load, n, progress
         self._places: dict[int, tuple[int, int]] = {}
-        self._template = _templates().get_template("spectrum.html")
+        self._template = page_template(_PACKAGE, "spectrum.html")
 
     def add(self, number: int, decisions: list[Decision]) -> None:
         """Tell the story of one spectrum."""
@@ -240,7 +243,7 @@ def _replace(out: Path, book: _Book, notes: list[str]) -> None:
         with os.fdopen(handle, "wb") as f:
             f.write(_head(book, notes))
             f.writelines(book.stories())
-            foot = _templates().get_template("foot.html").render(version=__version__, script=_part("script.js"))
+            foot = page_template(_PACKAGE, "foot.html").render(version=__version__, script=_part("script.js"))
             f.write(foot.encode())
             f.flush()
             os.fsync(f.fileno())
@@ -283,7 +286,7 @@ def _head(book: _Book, notes: list[str]) -> bytes:
     # The hash is of the element's whole text: the template puts a line break before and after.
     digest = base64.b64encode(hashlib.sha256(f"\n{script}\n".encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    head = _templates().get_template("head.html").render(page=page, css=_part("style.css"), policy=policy)
+    head = page_template(_PACKAGE, "head.html").render(page=page, css=_part("style.css"), policy=policy)
     return bytes(head.encode("utf-8", "replace"))
 
 
@@ -320,23 +323,8 @@ def _error_groups(errors: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 @cache
-def _templates() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    folder = Path(__file__).with_name("templates")
-    # Everything is escaped: ids, file names and headers come from strangers.
-    return Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-
-
-@cache
 def _part(name: str) -> Any:
     """A style sheet or script of ours, as it is."""
     from markupsafe import Markup
 
-    return Markup(Path(__file__).with_name("templates").joinpath(name).read_text(encoding="utf-8").strip())
+    return Markup(page_part(_PACKAGE, name))

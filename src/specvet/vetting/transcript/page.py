@@ -10,12 +10,12 @@ import base64
 import hashlib
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from markupsafe import Markup, escape
 
 from specvet import __version__
+from specvet.vetting.templates import page_part, page_template
 from specvet.vetting.transcript import safe, scale
 from specvet.vetting.transcript.blocks import Block, Picture, Run, Token, units
 from specvet.vetting.transcript.facts import NOTES, Transcript, TurnLine
@@ -35,12 +35,10 @@ LEGENDS = {
 
 def page(t: Transcript, gallery: Gallery, colour: str = "role") -> str:
     """The page; `colour` (`role`, `weight`, `logprob`) is what it opens with."""
-    style = "\n" + _style() + "\n"
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    style = "\n" + style_sheet() + "\n"
     columns = counted_columns(t)
     return str(
-        _template().render(
+        page_template("specvet.vetting.transcript", "transcript.html").render(
             t=t,
             colour=colour,
             colours=COLOURS if t.totals.all else (),
@@ -49,9 +47,9 @@ def page(t: Transcript, gallery: Gallery, colour: str = "role") -> str:
             totals=totals_lines(t),
             turns=[_turn_cells(turn, cells) for turn, *cells in zip(t.turns, *columns.values(), strict=True)],
             columns=columns,
-            blocks=Markup("").join(_block(b, t, gallery) for b in t.blocks),
+            blocks=Markup("").join(block_markup(b, gallery, _anchor(b, t)) for b in t.blocks),
             first=_anchors(t),
-            policy=policy,
+            policy=security_policy(style),
             style=Markup(style),
             version=__version__,
             clean=safe.one_line,
@@ -74,10 +72,25 @@ def _turn_cells(turn: TurnLine, counted: list[str]) -> dict[str, Any]:
     }
 
 
-def _block(block: Block, t: Transcript, gallery: Gallery) -> Markup:
+def security_policy(style: str) -> str:
+    """The Content Security Policy of a page with this one style sheet: no script, no network, pictures as `data:`.
+
+    `style` is the whole text of its element, line breaks at its ends included.
+    """
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _anchor(block: Block, t: Transcript) -> str:
     first = next(b for b in t.blocks if b.turn == block.turn) is block
-    anchor = f' id="turn{block.turn}"' if first else ""
-    parts = "".join(_run(p) if isinstance(p, Run) else _picture(p, gallery) for p in block.parts)
+    return f"turn{block.turn}" if first else ""
+
+
+def block_markup(block: Block, gallery: Gallery, anchor: str = "", by_token: bool = True) -> Markup:
+    """A block, folded open; `anchor` is its id on the page. Without `by_token`, words only: a tenth of the size."""
+    show = _run if by_token else _words
+    anchor = f' id="{escape(anchor)}"' if anchor else ""
+    parts = "".join(show(p) if isinstance(p, Run) else picture_markup(p, gallery) for p in block.parts)
     # The first line break of a <pre> is eaten, so the words lie in a <div>.
     return Markup(
         f'<details open class="block {block.role}"{anchor}><summary>{escape(block_line(block))}</summary>'
@@ -85,10 +98,15 @@ def _block(block: Block, t: Transcript, gallery: Gallery) -> Markup:
     )
 
 
+def _words(run: Run) -> str:
+    said = run.words or b"".join(t.piece for t in run.tokens)
+    return f'<span class="{run.role}">{"".join(_markup(s) for s in safe.shown(said))}</span>'
+
+
 def _run(run: Run) -> str:
     role = f"{run.role} {_WEIGHTS[run.weight]}"
     if run.words:
-        return f'<span class="{run.role}">{"".join(_markup(s) for s in safe.shown(run.words))}</span>'
+        return _words(run)
     return f'<span class="{role}">{"".join(_tokens(run))}</span>'
 
 
@@ -135,19 +153,20 @@ def _markup(shown: safe.Shown) -> str:
     return f"<s>{words}</s>" if shown.kind == "escape" else words
 
 
-def _picture(picture: Picture, gallery: Gallery) -> str:
+def picture_markup(picture: Picture, gallery: Gallery) -> Markup:
+    """A picture with its line, or a box that says why it is not there."""
     found = gallery.find(picture)
     line, name = escape(picture_line(picture, found)), escape(picture_name(picture))
     if found.png is None:
-        return f'<figure class="gone"><p>{name}</p><figcaption>{line}</figcaption></figure>'
+        return Markup(f'<figure class="gone"><p>{name}</p><figcaption>{line}</figcaption></figure>')
     data = base64.b64encode(found.png).decode("ascii")
     size = f" width={picture.width} height={picture.height}" if picture.width else ""
     source = f"data:image/png;base64,{data}"
-    return f'<figure><img alt="{name}"{size} src="{source}"><figcaption>{line}</figcaption></figure>'
+    return Markup(f'<figure><img alt="{name}"{size} src="{source}"><figcaption>{line}</figcaption></figure>')
 
 
 @cache
-def _style() -> str:
+def style_sheet() -> str:
     """The report's style sheet, this page's own, and the steps of log-prob on light and dark paper."""
 
     def steps(colours: tuple[scale.Colour, ...]) -> str:
@@ -158,30 +177,13 @@ def _style() -> str:
         f"#by-logprob:checked ~ * .l{i} {{ background: var(--p{i}); color: var(--q{i}); }}"
         for i in range(1, len(scale.LIGHT) + 1)
     )
-    shared = files("specvet.vetting.report").joinpath("templates", "style.css").read_text(encoding="utf-8")
-    own = files(__package__).joinpath("templates", "transcript.css").read_text(encoding="utf-8")
     return "\n".join(
         [
-            shared.strip(),
-            own.strip(),
+            page_part("specvet.vetting.report", "style.css"),
+            page_part("specvet.vetting.transcript", "transcript.css"),
             f":root {{ {light} }}",
             f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}",
             f"@media print {{ :root {{ {light} }} }}",
             rules,
         ]
     )
-
-
-@cache
-def _template() -> Any:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    # Everything is escaped: ids, file names and what a model said come from strangers.
-    environment = Environment(
-        loader=PackageLoader(__package__ or "", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template("transcript.html")

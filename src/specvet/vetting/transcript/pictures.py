@@ -6,12 +6,13 @@ against the recorded one, and where the ledger states the SHA-256 of the PNG, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from specvet.records import Decision, RunFolder, bytes_hash
+from specvet.records import Decision, ImageStore, bytes_hash
 from specvet.records.schema import ObservationRecord
 from specvet.spectra import Spectrum
 from specvet.vetting.report.run import Spectra
@@ -30,11 +31,33 @@ class Found:
     """The numbers behind it, where the spectrum is there and is the one that was judged."""
 
 
-class Gallery:
-    """The pictures of one decision. The spectrum is read once, when a picture needs it."""
+class Kept(Protocol):
+    """What a `RunFolder` has, and whatever else keeps pictures."""
 
-    def __init__(self, run: RunFolder, decision: Decision) -> None:
-        self._run, self._decision = run, decision
+    @property
+    def path(self) -> Path:
+        """Near it spectra are looked for."""
+        ...
+
+    @property
+    def images(self) -> ImageStore: ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """`style` and `size` of the pictures, where they are known."""
+        ...
+
+
+class Gallery:
+    """The pictures of one decision. The spectrum is read once, when a picture needs it.
+
+    `load` reads (file, row) again, None where it is not there; by default near the run.
+    """
+
+    def __init__(
+        self, run: Kept, decision: Decision, load: Callable[[str, int], Spectrum | None] | None = None
+    ) -> None:
+        self._run, self._decision, self._load = run, decision, load or Spectra(run.path)
         self._read = False
         self._spectrum: Spectrum | None = None
         self._problem = ""
@@ -99,7 +122,7 @@ class Gallery:
 
     def _styles(self) -> Iterable[tuple[str, Size]]:
         """(style, size) as the run states them, then what it may have meant: the hash of the view decides."""
-        config: dict[str, Any] = self._run.config
+        config = self._run.config
         stated, size = config.get("style"), _size(config.get("size"))
         if stated:
             yield str(stated), size
@@ -111,7 +134,7 @@ class Gallery:
             self._read = True
             file, row = self._decision.file, self._decision.row
             try:
-                self._spectrum = Spectra(self._run.path)(file, row)
+                self._spectrum = self._load(file, row)
                 self._problem = "not kept by the run, and the spectrum's file is not there"
             except (OSError, ValueError) as e:
                 self._problem = f"not kept by the run, and the spectrum cannot be read again ({e})"
