@@ -262,6 +262,8 @@ def test_a_damaged_record_is_named_and_a_cell_without_it_is_sealed_again_from_it
             assert f"{damaged.relative_to(place)}: is damaged (" in capsys.readouterr().err
             damaged.write_bytes(kept)
         (cell / "rows.parquet").write_bytes(b"damaged")
+        assert lab.run(file, "--out", "E") == 2
+        assert "rows.parquet: is damaged: it is not the file that was sealed" in capsys.readouterr().err
         assert specvet(["eval", "verify", "E", "--inputs", "skip"]) == 1
         (cell / "cell.json").unlink()
         assert lab.run(file, "--out", "E") == 0

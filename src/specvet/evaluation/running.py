@@ -21,19 +21,21 @@ import yaml
 
 from specvet.agent import Budget
 from specvet.agent.talk import ModelPolicy
+from specvet.data.errors import InputError
 from specvet.data.files import printable
 from specvet.data.questions import Asked
 from specvet.evaluation.cells import CELL, CellPlan, read_record
 from specvet.evaluation.folder import CAMPAIGN, CELLS, MANIFEST, POLICIES, SETS, SUMMARY, manifest_of, open_campaign
 from specvet.evaluation.plan import Campaign
 from specvet.evaluation.rescore import rescore
+from specvet.evaluation.rows import ROWS
 from specvet.evaluation.rules import RULES, rule
 from specvet.evaluation.sealing import remeasure, seal
 from specvet.evaluation.sets import QuestionSet
 from specvet.evaluation.summary import summarise
 from specvet.policies import Policy
 from specvet.policies.tokens import SamplingParams
-from specvet.records import RunFolder, RunMismatchError, write_atomic
+from specvet.records import RunFolder, RunMismatchError, file_hash, write_atomic
 from specvet.records.files import TEMPORARY
 from specvet.records.schema import Answer, Question, StopReason
 from specvet.tasks import ANSWER_FORM, SYSTEM_TEXT
@@ -184,10 +186,18 @@ def _unsealed(place: Path) -> bool:
 
 
 def finish(folder: Path, campaign: Campaign, sealed: list[Path]) -> None:
-    """Write the campaign's summary and manifest over the cells that count now, and the summaries of other rules."""
+    """Write the campaign's summary and manifest over the cells that count now, and the summaries of other rules.
+
+    Raises InputError where the rows of a sealed cell are no longer what was sealed: no manifest is to name them.
+    """
     write_atomic(folder / CAMPAIGN, campaign_text(campaign))
     current = [place.name for place in sealed]
     for cell in open_campaign(folder).cells:
+        if file_hash(cell.path / ROWS) != cell.record.rows_sha256:
+            raise InputError(
+                f"{cell.path / ROWS}: is damaged: it is not the file that was sealed; put it back, or remove cell.json "
+                "beside it and run the same command again, which makes it from the run's own rows"
+            )
         remeasure(cell, campaign)
     write_atomic(folder / MANIFEST, _json({"schema_version": 1, "current": sorted(current), "files": {}}))
     write_atomic(folder / SUMMARY, _json(summarise(open_campaign(folder))))
