@@ -82,8 +82,7 @@ def joined(there: Campaign | None, name: str, policies: Mapping[str, PolicyPlan]
     What is told of a set that is there already, and not told anew, stands: its facts, what is unseen, the reference.
     """
     fields: dict[str, Any] = {} if there is None else there.model_dump(exclude={"policies", "sets"})
-    fields = {"name": name, **fields, "policies": {}, "sets": {}}
-    fields["policies"] = {**(there.policies if there else {}), **policies}
+    fields = {"name": name, **fields, "policies": {**(there.policies if there else {}), **policies}}
     known = there.sets if there else {}
     fields["sets"] = {**known, **{slug: _told(known.get(slug), plan) for slug, plan in sets.items()}}
     if seeds:
@@ -101,10 +100,6 @@ def _told(there: SetPlan | None, plan: SetPlan) -> SetPlan:
 def checked(fields: Mapping[str, Any]) -> Campaign:
     """A campaign of its fields. Raises InputError."""
     try:
-        return Campaign.model_validate(
-            {k: v.model_dump() if hasattr(v, "model_dump") else v for k, v in fields.items()}
-            | {part: {s: p.model_dump() if hasattr(p, "model_dump") else p for s, p in fields[part].items()}
-               for part in ("policies", "sets")}
-        )  # fmt: skip
+        return Campaign.model_validate(dict(fields))
     except ValidationError as e:
         raise InputError(problem(e)) from None

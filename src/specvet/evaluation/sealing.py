@@ -218,6 +218,6 @@ def _named(decision: Decision, question: Question) -> Decision:
     return decision.model_copy(update={"file": named, "verdict": verdict})
 
 
-def check_receipt(path: Path) -> Receipt:
+def receipt_of(path: Path) -> Receipt:
     """`receipt.json` of a cell. Raises ValueError, OSError."""
     return Receipt.model_validate_json((path / "receipt.json").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from specvet.evaluation.cells import Cell
 from specvet.evaluation.folder import CampaignFolder
 from specvet.evaluation.plan import MEASURING, SetPlan
 from specvet.evaluation.recipes import code_hash, make
-from specvet.evaluation.sealing import check_receipt
+from specvet.evaluation.sealing import receipt_of
 from specvet.evaluation.sets import QuestionSet, load_set
 from specvet.evaluation.verify.checks import Check, Findings, differing, drift
 from specvet.evaluation.verify.replay import Job, Seen, Sight, replay, sight_of
@@ -196,14 +196,14 @@ def _other_drawing(cell: Cell) -> str:
     if cell.record.settings.style == COMPACT_STYLE:
         return drift(versions, "specvet")
     other = drift(versions, "specvet", "matplotlib", "pillow", "numpy")
-    then = check_receipt(cell.path).platform
+    then = receipt_of(cell.path).platform
     if not other and not (platform.system() in then and platform.machine() in then):
         other = f"drawn on {then}"
     return other
 
 
 def _other_indices(cell: Cell) -> str:
-    settings = check_receipt(cell.path).settings
+    settings = receipt_of(cell.path).settings
     other = drift(cell.record.versions, "specvet", "numpy", "scipy")
     if not other and settings.get("policy_fingerprint") != LineIndices().fingerprint:
         other = "asked by other line indices than those here"

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from specvet.evaluation.cells import Cell, CellRecord
+from specvet.evaluation.sealing import receipt_of
 from specvet.evaluation.verify.checks import Check, Findings, differing
 from specvet.evaluation.verify.rows import Summed
 from specvet.records import text_hash
@@ -20,7 +21,7 @@ _BUDGET = {"max_turns": "max_turns", "max_malformed": "max_malformed", "max_seco
 
 def check_receipt(cell: Cell, summed: Summed) -> Iterator[Check]:
     """Whether a receipt belongs to these rows and these settings."""
-    receipt = Receipt.model_validate_json((cell.path / "receipt.json").read_text(encoding="utf-8"))
+    receipt = receipt_of(cell.path)
     found = Findings(cell.name, ("receipt",), f"{receipt.decisions:,} decisions in {len(receipt.sessions)} sessions")
     found.add("receipt", _settings(receipt, cell.record))
     found.add("receipt", _counts(receipt, summed))
