@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
 TICK_S = 0.002
 AIM_MS = 50.0
 GROUP = 8
@@ -157,17 +156,20 @@ def measured(trajectories: int, concurrent: int, style: str) -> dict[str, Any]:
 
 
 def simulated(folder: Path, n: int) -> Iterator[str]:
-    """`n` text spectra of the examples' simulated stars, each with noise of its own."""
-    sys.path.insert(0, str(ROOT / "examples"))
-    import simulated_stars as stars
+    """`n` text files of SIMULATED stars as LAMOST would see them, each with noise of its own."""
+    from specvet.data.simulate.kinds import make
+    from specvet.data.simulate.observing import observe, spectrum
 
-    kinds = (stars.f_star(), stars.carbon_star(), stars.m_giant(), stars.s_star(), stars.da_white_dwarf(15_000.0, 1.0))
+    kinds = ("f_star", "cc.N", "gm.giant", "ss.S", "wd.DA")
+    stars = []
+    for i, kind in enumerate(kinds):
+        stream = np.random.default_rng([8, i])
+        stars.append(spectrum(observe(make(kind, stream), "lamost", stream, snr=60.0)))
     for i in range(n):
-        seen = slice(2_200, None, 5)  # from 3795 Å on, in steps of 1 to 2.5 Å: as many pixels as LAMOST has
-        wavelength, flux = stars.VACUUM[seen], kinds[i % len(kinds)][seen]
-        flux = flux * (1 + 0.03 * np.random.default_rng(i).normal(size=flux.size))
+        star = stars[i % len(stars)]
+        flux = star.flux * (1 + 0.03 * np.random.default_rng(i).normal(size=star.n_pix))
         path = folder / f"SIMULATED-{i:04d}.txt"
-        np.savetxt(path, np.column_stack([wavelength, flux, 0.03 * np.abs(flux)]), fmt="%.6g")
+        np.savetxt(path, np.column_stack([star.wavelength, flux, 0.03 * np.abs(flux)]), fmt="%.6g")
         yield str(path)
 
 

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
 FIVE = "cv,cc,ss,gm,wd"
 WARM_UP = 100
 AIM_WITHOUT_IMAGES, AIM_WITH_IMAGES = 80.0, 20.0
@@ -85,20 +84,19 @@ def tell(quiet: bool, name: str, found: dict[str, Any]) -> None:
 
 
 def simulated(folder: Path, n: int) -> list[str]:
-    """`n` files in LAMOST's low-resolution layout: the simulated stars of the examples, each with its own noise."""
+    """`n` SIMULATED files in LAMOST's image layout: five stars, each file with its own noise."""
     from astropy.io import fits
 
-    sys.path.insert(0, str(ROOT / "examples"))
-    import simulated_stars as stars
-    from survey_files import Target, lamost
+    from specvet.data.simulate import layouts
+    from specvet.data.simulate.kinds import make
+    from specvet.data.simulate.observing import observe
 
     folder.mkdir()
     base = []
-    kinds = (stars.f_star(), stars.carbon_star(), stars.m_giant(), stars.s_star(), stars.da_white_dwarf(15_000.0, 1.0))
-    for i, clean in enumerate(kinds):
-        target = Target(f"spec-57300-SIMULATED02_sp05-{i:03d}.fits", 0, str(i), 85.1, 24.7, "star")
-        lamost(folder, target, clean, velocity=20.0, snr=60, seed=i, release=5, CLASS="STAR", SUBCLASS="F5")
-        path = folder / target.file
+    for i, kind in enumerate(("f_star", "cc.N", "gm.giant", "ss.S", "wd.DA")):
+        stream = np.random.default_rng([8, i])
+        one = observe(make(kind, stream), "lamost", stream, snr=60.0, object_number=i)
+        (path,) = layouts.write([one], folder, release="dr5")
         with fits.open(path) as hdus:
             start, shape = hdus[0].fileinfo()["datLoc"], hdus[0].data.shape
         base.append((path.read_bytes(), start, shape))

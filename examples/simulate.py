@@ -1,79 +1,113 @@
-"""Write the example spectra: simulated stars in the file layouts of LAMOST, SDSS and DESI, and as text.
+"""Write the example spectra: SIMULATED stars in the file layouts of LAMOST, SDSS, BOSS and DESI, and one as text.
 
     python examples/simulate.py [--out FOLDER]
 
-Each star of `simulated_stars.py` is given a velocity, seen through the air, blurred to the resolution of its
-spectrograph, put on its pixels and buried in its noise, then written the way its survey writes (`survey_files.py`).
-Seeds are fixed: a second run gives the same bytes. Every file says that it is SIMULATED, in its name and in its
-header (SIMULATE = T). Needs numpy and astropy.
+Each is made as `specvet data simulate` makes them: physics, spectrograph, noise, pipeline, file. Which of the
+simulator's stars are shown was chosen: at least one of each class, what is taken for it, and a few traps. Seeds are
+fixed: a second run gives the same arrays and headers. Every file says that it is SIMULATED, in its name and in its
+header (SIMULATE = T).
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gzip
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-import simulated_stars as stars
-from survey_files import NOTE, Target, desi, lamost, sdss, two_columns
+import specvet
+from specvet.data.simulate import layouts
+from specvet.data.simulate.kinds import KINDS, TASKS, make
+from specvet.data.simulate.observed import Observed, SurveyName
+from specvet.data.simulate.observing import observe, spectrum
 
-TASKS = ("cv", "cc", "ss", "gm", "wd")
+NOTE = "SIMULATED"
+SEED = 8
 
 
-def written(folder: Path) -> list[Target]:
-    """Write all spectra into `folder`; returns what they are."""
-    sample: list[Target] = []
+@dataclass(frozen=True)
+class Example:
+    """One spectrum."""
 
-    def target(*values: Any, **more: Any) -> Target:
-        sample.append(Target(*values, **more))
-        return sample[-1]
+    survey: SurveyName
+    kind: str
+    """Of `specvet.data.simulate.kinds`."""
+    star: int
+    """Which of that kind: the second half of its seed."""
+    snr: float
+    """Aimed at, in the median over a pixel."""
+    layout: str = ""
+    """LAMOST: the release whose layout it has. `text`: two columns."""
+    said: str = ""
+    """What it is, where its kind does not say it."""
+    truth: tuple[tuple[str, str], ...] = ()
+    """Task → right answer, where it is not that of its kind."""
 
-    t = target("spec-56200-SIMULATED01_sp01-001.fits", 0, "56200-SIMULATED01_sp01-001", 112.3131, 28.1201, "F5 V star")
-    lamost(folder, t, stars.f_star(), velocity=21.0, snr=35, seed=1, release=1, CLASS="STAR", SUBCLASS="F5")
 
-    t = target("spec-57300-SIMULATED02_sp05-042.fits.gz", 0, "990000002", 85.1021, 24.6613, "carbon star", "cc")
-    lamost(folder, t, stars.carbon_star(), velocity=-48.0, snr=28, seed=2, release=5, CLASS="STAR", SUBCLASS="Carbon")
+EXAMPLES = (
+    Example("lamost", "cc.N", 1, 28.0, "dr9", "carbon star of type N"),
+    Example("lamost", "gm.giant", 2, 30.0, "dr9"),
+    Example("lamost", "wd.DA", 1, 16.0, "dr9", "DA white dwarf that the pipeline calls a galaxy"),
+    Example("lamost", "ss.S", 2, 32.0, "dr5"),
+    Example("lamost", "f_star", 0, 35.0, "dr5"),
+    Example("sdss", "cv.quiescence", 2, 18.0),
+    # A featureless spectrum may be a DC white dwarf or a BL Lac object: without a parallax nobody can say.
+    Example("sdss", "wd.DC", 2, 24.0, said="DC white dwarf or BL Lac object", truth=(("wd", "UNSURE"),)),
+    Example("boss", "cv.nova_like", 1, 25.0, said="nova-like CV that the pipeline calls a QSO"),
+    Example("boss", "sdb", 1, 25.0),
+    Example("desi", "qso", 2, 12.0),
+    Example("desi", "m_dwarf.active", 3, 20.0),
+    Example("desi", "wd.DA", 3, 14.0),
+    Example("desi", "g_star", 0, 0.05, said="nothing but noise", truth=tuple((task, "NO_DATA") for task in TASKS)),
+    Example("sdss", "cv.double_peaked", 3, 22.0, "text"),
+)
 
-    t = target("spec-57301-SIMULATED02_sp09-111.fits.gz", 0, "990000003", 86.7702, 25.0187, "M4 III giant", "gm")
-    lamost(folder, t, stars.m_giant(), velocity=63.0, snr=30, seed=3, release=5, CLASS="STAR", SUBCLASS="M4")
 
-    t = target("spec-58800-SIMULATED03_sp03-007.fits.gz", 0, "990000004", 301.5508, 35.2440, "S star", "ss")
-    lamost(folder, t, stars.s_star(), velocity=-15.0, snr=32, seed=4, release=10, CLASS="STAR", SUBCLASS="gM2")
+def observed(number: int, example: Example) -> Observed:
+    """What its survey's telescope and pipeline make of it."""
+    rng = np.random.default_rng([SEED, example.star])
+    return observe(make(example.kind, rng), example.survey, rng, snr=example.snr, object_number=number)
 
-    t = target("spec-58801-SIMULATED03_sp12-180.fits.gz", 0, "990000005", 17.8033, 31.4009, "DA white dwarf", "wd")
-    white_dwarf = stars.da_white_dwarf(15_000.0, strength=1.0)
-    unknown = {"CLASS": "Unknown", "SUBCLASS": "Non", "Z": -9999.0}
-    lamost(folder, t, white_dwarf, velocity=30.0, snr=14, seed=5, release=10, gap=(5760.0, 5850.0), **unknown)
 
-    # The trap: the pipeline takes Hβ for C IV 1549 and calls a cataclysmic variable a quasar at z = 2.139.
-    t = target("spec-9001-58000-0101-SIMULATED.fits", 0, "9900000000000000101", 201.4402, 3.0107,
-               "cataclysmic variable that the pipeline calls a QSO", "cv")  # fmt: skip
-    variable = stars.cataclysmic_variable(balmer=1.0, helium_ii=9.0)
-    sdss(folder, t, variable, velocity=40.0, snr=18, seed=6, CLASS="QSO", SUBCLASS="BROADLINE", Z=2.139, Z_ERR=0.0006)
+def written(folder: Path) -> list[Path]:
+    """Write all spectra into `folder`; the file of each, in the order of `EXAMPLES`."""
+    seen = [observed(number, example) for number, example in enumerate(EXAMPLES)]
+    paths: dict[int, Path] = {}
+    for layout in dict.fromkeys(example.layout for example in EXAMPLES):
+        members = [i for i, example in enumerate(EXAMPLES) if example.layout == layout]
+        if layout == "text":
+            files = [as_text(seen[i], folder) for i in members]
+        else:
+            files = layouts.write([seen[i] for i in members], folder, release=layout or "dr9")
+        if layout.startswith("dr"):
+            files = [zipped(file) for file in files]
+        paths |= dict(zip(members, files, strict=True))
+    return [paths[i] for i in range(len(EXAMPLES))]
 
-    t = target("spec-9001-58000-0202-SIMULATED.fits", 0, "9900000000000000202", 201.9120, 2.7780,
-               "DC white dwarf or BL Lac", special=(("wd", "UNSURE"),))  # fmt: skip
-    featureless = stars.dc_white_dwarf()
-    sdss(folder, t, featureless, velocity=0.0, snr=24, seed=7, CLASS="STAR", SUBCLASS="WD", Z=0.0, Z_ERR=0.0001)
 
-    coadd = "coadd-SIMULATED-dark-99999.fits"
-    rows = [
-        target(coadd, 0, "39990000000000001", 150.1004, 2.2031, "quasar at z = 1.42"),
-        target(coadd, 1, "-99999001", 150.1201, 2.2105, "blank sky fibre", otherwise="NO_DATA"),
-        target(coadd, 2, "39990000000000003", 150.1377, 2.1980, "active M4 V dwarf"),
-        target(coadd, 3, "39990000000000004", 150.1502, 2.2244, "DA white dwarf", "wd"),
-    ]
-    models = [9.0 * stars.quasar(1.42), np.full_like(stars.W, 1.0), 12.0 * stars.m_dwarf(),
-              7.0 * stars.da_white_dwarf(19_000.0, strength=0.85)]  # fmt: skip
-    redrock = [("QSO", "LOZ", 1.42), ("GALAXY", "", 0.9), ("STAR", "M", 0.0), ("STAR", "WD", 0.0)]
-    desi(folder, rows, models, snr=[12.0, 1.0, 20.0, 14.0], seed=8, fit=redrock)
+def zipped(file: Path) -> Path:
+    """As LAMOST releases its files; without the time, so that a second run gives the same bytes."""
+    packed = file.with_name(f"{file.name}.gz")
+    packed.write_bytes(gzip.compress(file.read_bytes(), mtime=0))
+    file.unlink()
+    return packed
 
-    t = target("SIMULATED-dwarf-nova.txt", 0, "SIMULATED dwarf nova", 119.0377, 22.0011, "cataclysmic variable", "cv")
-    two_columns(folder, t, stars.cataclysmic_variable(balmer=0.8, helium_ii=5.0), velocity=-60.0, snr=22, seed=9)
-    return sample
+
+def as_text(one: Observed, folder: Path) -> Path:
+    """Wavelength and flux in two columns, as papers attach them: no errors, little header."""
+    s = spectrum(one)
+    file = folder / "SIMULATED-dwarf-nova.txt"
+    lines = ["# SIMULATED dwarf nova: made by examples/simulate.py of specvet, not an observation",
+             "# OBJECT: SIMULATED dwarf nova", f"# RA: {one.ra}", f"# DEC: {one.dec}", "# MEDIUM: vacuum",
+             "# BUNIT: 1e-17 erg/s/cm2/A", "# WAVELENGTH FLUX"]  # fmt: skip
+    # Two pixels at a time, so that the file stays small.
+    half = 2 * (s.n_pix // 2)
+    pairs = zip(s.wavelength[:half].reshape(-1, 2).mean(1), s.flux[:half].reshape(-1, 2).mean(1), strict=True)
+    file.write_text("\n".join([*lines, *(f"{w:.2f} {f:.4f}" for w, f in pairs)]) + "\n", encoding="utf-8")
+    return file
 
 
 def main() -> None:
@@ -81,17 +115,21 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder to write into")
     out: Path = parser.parse_args().out
     (out / "spectra").mkdir(parents=True, exist_ok=True)
-    sample = written(out / "spectra")
-    with open(out / "list.csv", "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("note", "path", "row", "id", "ra", "dec"))
-        rows.writerows((NOTE, f"spectra/{t.file}", t.row, t.id, t.ra, t.dec) for t in sample)
-    with open(out / "truth.csv", "w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("note", "file", "row", "class", *TASKS))
-        rows.writerows((NOTE, f"spectra/{t.file}", t.row, t.kind, *(t.answer(k) for k in TASKS)) for t in sample)
+    listed: list[tuple[object, ...]] = [("note", "path", "row", "id", "ra", "dec")]
+    truth: list[tuple[object, ...]] = [("note", "file", "row", "class", *TASKS)]
+    rows: dict[Path, int] = {}
+    for example, path in zip(EXAMPLES, written(out / "spectra"), strict=True):
+        row = rows[path] = rows.get(path, -1) + 1
+        s, kind = specvet.read(path)[row], KINDS[example.kind]
+        place = f"spectra/{path.name}"
+        listed.append((NOTE, place, row, s.id, s.ra, s.dec))
+        answers = {task: kind.answer(task) for task in TASKS} | dict(example.truth)
+        truth.append((NOTE, place, row, example.said or kind.name, *answers.values()))
+    for name, lines in (("list.csv", listed), ("truth.csv", truth)):
+        with open(out / name, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(lines)
     size = sum(path.stat().st_size for path in (out / "spectra").iterdir())
-    print(f"{len(sample)} simulated spectra in {out / 'spectra'}, {size / 1e6:.2f} MB")
+    print(f"{len(EXAMPLES)} simulated spectra in {out / 'spectra'}, {size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,15 @@ def test_the_page_on_training_names_every_metric_alarm_loss_profile_and_backend(
 def test_every_option_on_the_page_on_training_exists(capsys: pytest.CaptureFixture[str]) -> None:
     from specvet.cli.main import main
 
-    for command in (["train", "sft"], ["train", "grpo"], ["train", "plot"], ["models", "merge"], ["rollout"]):
+    for command in (
+        ["train", "base"],
+        ["train", "sft"],
+        ["train", "grpo"],
+        ["train", "plot"],
+        ["models", "merge"],
+        ["pipeline", "nano"],
+        ["rollout"],
+    ):
         assert main([*command, "--help"]) == 0
     benchmark = (ROOT / "benchmarks" / "train_torch.py").read_text(encoding="utf-8")
     there = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out + benchmark))

@@ -31,8 +31,8 @@ from specvet.agent.episode import Ask, Episode, Over, Start
 from specvet.chat import Image, Ledger, TextSegment, rl_datum
 from specvet.policies.tokens import PolicyError, Samples, SamplingParams, turn_seed
 from specvet.policies.tokens import Sequence as Sampled
-from specvet.records.schema import Answer, Question, SpectrumRef, StopReason
-from specvet.tasks import ANSWER_FORM, Coverage
+from specvet.records.schema import Answer, Question, SpectrumRef, StopReason, TrajectoryRecord
+from specvet.tasks import ANSWER_FORM, SHORT_SYSTEM_TEXT, Coverage
 
 
 def test_a_look_and_an_answer_are_kept_token_by_token() -> None:
@@ -102,6 +102,38 @@ def test_a_prompt_that_a_question_brings_along_is_used_as_it_is(prompt: str, beg
     text = "".join(FORMAT.vocabulary.decode(s.ids) for s in ledger if isinstance(s, TextSegment))
     assert begins in text
     assert "Is it?" not in text
+
+
+def test_the_short_wording_takes_the_place_of_what_a_question_brings_along() -> None:
+    question = QUESTION.model_copy(update={"prompt": "By what light does it shine?", "system": "Be long."})
+    ledger = ledger_of(one(turns(answer()), question=question, wording="short"))
+    text = "".join(FORMAT.vocabulary.decode(s.ids) for s in ledger if isinstance(s, TextSegment))
+    assert SHORT_SYSTEM_TEXT in text
+    assert "Is it? You have 8 turns." in text
+    assert "By what light" not in text
+    assert "Be long." not in text
+
+
+def test_whoever_asks_for_ledgers_is_given_the_very_ones_that_are_recorded() -> None:
+    told: list[tuple[TrajectoryRecord, Ledger | None]] = []
+    policy = Scripted(turns(look(), answer()))
+
+    async def work() -> None:
+        rollouts = Rollouts(policy)
+        try:
+            await rollouts.group(
+                QUESTION, task(), zoom(), 2, ended=lambda record, ledger: told.append((record, ledger))
+            )
+        finally:
+            rollouts.close()
+
+    asyncio.run(work())
+    assert sorted(record.sample for record, _ in told) == [0, 1]
+    for record, ledger in told:
+        assert ledger is not None
+        assert record.ledger is not None
+        assert ledger == Ledger.from_dict(record.ledger)
+        assert all(image.png for image in ledger.images)
 
 
 def test_the_first_turn_of_a_group_is_sampled_in_one_request_and_the_later_ones_a_branch() -> None:

@@ -13,7 +13,9 @@ from cli_lab import Specvet, write_star
 def run(specvet: Specvet, tmp_path: Path) -> Path:
     write_star(tmp_path / "stars" / "a.txt")
     write_star(tmp_path / "stars" / "b.txt", peak=0.0)
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet").returncode == 0
+    assert (
+        specvet("vet", "stars", "--task", "cv", "--policy", "line-indices", "--out", "RUN", "--quiet").returncode == 0
+    )
     return tmp_path / "RUN"
 
 
@@ -66,7 +68,7 @@ def test_what_export_cannot_do_is_said_with_the_fix(specvet: Specvet, run: Path,
 
 def test_a_task_that_the_run_did_not_ask_is_refused_and_replaces_no_page(specvet: Specvet, tmp_path: Path) -> None:
     write_star(tmp_path / "star.txt")
-    assert specvet("vet", "star.txt", "--task", "cv,wd", "--out", "run").returncode == 0
+    assert specvet("vet", "star.txt", "--task", "cv,wd", "--policy", "line-indices", "--out", "run").returncode == 0
     assert specvet("report", "run").returncode == 0
     page = (tmp_path / "run" / "report.html").read_bytes()
     for command in (("report", "run", "--task", "foo"), ("export", "run", "--out", "t.csv", "--task", "cv,gm")):

@@ -206,7 +206,7 @@ def test_a_run_of_another_kind_or_made_otherwise_is_refused(
     tmp_path: Path, stars: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, asked = str(tmp_path / "run"), [stars[0], "--task", "cv", "--quiet"]
-    assert main(["vet", *asked, "--out", out]) == 0
+    assert main(["vet", *asked, "--policy", "line-indices", "--out", out]) == 0
     measured = ["rollout", *asked, "--policy", "line-indices", "--no-images", "--out"]
     assert main([*measured, out]) == 4
     assert "this is a run of kind 'vet', not 'rollout'" in capsys.readouterr().err

@@ -16,7 +16,7 @@ COMMANDS = [
     ["tasks"],
     ["--help"],
     ["export", "RUN", "--out", "-"],
-    ["vet", "stars", "--task", "cv", "--out", "NEW"],
+    ["vet", "stars", "--task", "cv", "--policy", "line-indices", "--out", "NEW"],
 ]
 EVERY = pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 
@@ -26,7 +26,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     for i in range(2):
         write_star(folder / "stars" / f"{i}.txt", peak=2.0 * i)
-    subprocess.run([SCRIPT, "vet", "stars", "--task", "cv", "--out", "RUN", "--quiet"], cwd=folder, check=True)
+    subprocess.run(
+        [SCRIPT, "vet", "stars", "--task", "cv", "--policy", "line-indices", "--out", "RUN", "--quiet"],
+        cwd=folder,
+        check=True,
+    )
     return folder
 
 
@@ -72,7 +76,9 @@ def test_a_closed_stream_wants_nothing_and_takes_nothing_from_the_result(
 
 
 def test_a_message_for_a_closed_stderr_does_not_land_in_a_file_of_ours(here: Path) -> None:
-    done = shell(here, ["vet", "stars", "nowhere", "--task", "cv", "--out", "NEW"], ">&- 2>&-")
+    done = shell(
+        here, ["vet", "stars", "nowhere", "--task", "cv", "--policy", "line-indices", "--out", "NEW"], ">&- 2>&-"
+    )
     assert done.returncode == 0
     for file in ("run.db", "config.yaml", "receipt.json", "run.lock"):
         assert b"nowhere: no such file" not in (here / "NEW" / file).read_bytes().replace(b'"nowhere: no', b"")

@@ -29,7 +29,7 @@ def spectrum(tmp_path: Path) -> Path:
     ],
 )
 def test_tasks_add_up(specvet: Specvet, spectrum: Path, asked: list[str], keys: list[str]) -> None:
-    done = specvet("vet", spectrum, *asked, "--out", "run", "--json")
+    done = specvet("vet", spectrum, *asked, "--policy", "line-indices", "--out", "run", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["tasks"] == keys
 
@@ -52,7 +52,7 @@ def test_an_index_that_does_not_exist_is_told_before_anything_is_read(
     done = (
         specvet("tasks", "mine.yaml")
         if command == "tasks"
-        else specvet("vet", spectrum, "--task", "mine.yaml", "--out", "run")
+        else specvet("vet", spectrum, "--task", "mine.yaml", "--policy", "line-indices", "--out", "run")
     )
     assert done.returncode == 2
     assert "evidence[0].index: there is no index `li6708_eww`; did you mean `li6708_ew`" in done.stderr

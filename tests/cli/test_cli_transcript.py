@@ -165,7 +165,7 @@ def test_a_pipe_gets_no_colours_and_no_commands(specvet: Specvet, run: Path) -> 
 
 def test_a_vetted_run_is_told_from_wherever_one_stands(specvet: Specvet, tmp_path: Path) -> None:
     write_star(tmp_path / "night" / "s1.txt")
-    specvet("vet", "night", "--task", "cv,wd", "--out", "run", "--quiet")
+    specvet("vet", "night", "--task", "cv,wd", "--policy", "line-indices", "--out", "run", "--quiet")
     here = specvet("transcript", "run", "s1.txt", "--task", "cv")
     assert here.returncode == 0
     assert "This policy keeps no ledger" in here.stdout
@@ -179,7 +179,7 @@ def test_a_vetted_run_is_told_from_wherever_one_stands(specvet: Specvet, tmp_pat
 
 def test_a_run_is_told_from_another_folder(specvet: Specvet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_star(tmp_path / "s1.txt")
-    specvet("vet", "s1.txt", "--task", "cv", "--out", "run", "--quiet")
+    specvet("vet", "s1.txt", "--task", "cv", "--policy", "line-indices", "--out", "run", "--quiet")
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     with RunFolder.read(tmp_path / "run") as run:

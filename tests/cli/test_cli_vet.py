@@ -22,6 +22,9 @@ from termios import TIOCSWINSZ
 import pytest
 from cli_lab import SCRIPT, Specvet, write_star
 
+CV = ("--task", "cv", "--policy", "line-indices", "--out", "RUN")
+"""Asked of the policy that measures: by default the packaged model would answer, where there is one."""
+
 
 @pytest.fixture
 def stars(tmp_path: Path) -> Path:
@@ -36,7 +39,7 @@ def exported(specvet: Specvet, run: str, *options: str) -> list[dict[str, str]]:
 
 
 def test_vet_gives_every_spectrum_and_task_one_row_and_every_bad_file_one(specvet: Specvet, stars: Path) -> None:
-    done = specvet("vet", "stars", "--task", "CV,white dwarf", "--out", "RUN")
+    done = specvet("vet", "stars", "--task", "CV,white dwarf", "--policy", "line-indices", "--out", "RUN")
     assert (done.returncode, done.stderr) == (0, "")
     rows = exported(specvet, "RUN")
     assert sorted((r["file"], r["task"]) for r in rows) == [
@@ -50,7 +53,7 @@ def test_vet_gives_every_spectrum_and_task_one_row_and_every_bad_file_one(specve
 
 
 def test_the_summary_as_json_is_all_there_is_on_stdout(specvet: Specvet, stars: Path) -> None:
-    summary = json.loads(specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json").stdout)
+    summary = json.loads(specvet("vet", "stars", *CV, "--json").stdout)
     assert summary["run"] == "RUN"
     assert (summary["tasks"], summary["policy"], summary["frame_mode"]) == (["cv"], "line-indices", "careful")
     assert sum(summary["counts"]["cv"].values()) == 3
@@ -59,32 +62,34 @@ def test_the_summary_as_json_is_all_there_is_on_stdout(specvet: Specvet, stars: 
 
 
 def test_quiet_says_nothing_but_errors(specvet: Specvet, stars: Path) -> None:
-    done = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    done = specvet("vet", "stars", *CV, "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    done = specvet("vet", "stars", "--task", "cw", "--out", "RUN", "--quiet")
+    done = specvet("vet", "stars", "--task", "cw", "--policy", "line-indices", "--out", "RUN", "--quiet")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("specvet: there is no task `cw`")
 
 
 def test_a_rerun_makes_no_decision_again_and_another_task_joins(specvet: Specvet, stars: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN")
+    specvet("vet", "stars", *CV)
     before = exported(specvet, "RUN")
-    again = json.loads(specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json").stdout)
+    again = json.loads(specvet("vet", "stars", *CV, "--json").stdout)
     assert (again["this_session"]["decided"], again["this_session"]["skipped"], again["exit_code"]) == (0, 4, 0)
     assert exported(specvet, "RUN") == before
-    more = json.loads(specvet("vet", "stars", "--task", "cv,wd", "--out", "RUN", "--json").stdout)
+    more = json.loads(
+        specvet("vet", "stars", "--task", "cv,wd", "--policy", "line-indices", "--out", "RUN", "--json").stdout
+    )
     assert more["this_session"]["counts"].keys() == {"wd"}
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--no-resume").returncode == 2
-    mismatch = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--frame", "observed")
+    assert specvet("vet", "stars", *CV, "--no-resume").returncode == 2
+    mismatch = specvet("vet", "stars", *CV, "--frame", "observed")
     assert mismatch.returncode == 2
     assert "frame_mode = careful" in mismatch.stderr
 
 
 def test_errors_are_tried_again_when_asked(specvet: Specvet, stars: Path) -> None:
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--strict").returncode == 3
+    assert specvet("vet", "stars", *CV, "--strict").returncode == 3
     write_star(stars / "broken.fits")
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--strict").returncode == 3
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--strict", "--retry-errors").returncode == 0
+    assert specvet("vet", "stars", *CV, "--strict").returncode == 3
+    assert specvet("vet", "stars", *CV, "--strict", "--retry-errors").returncode == 0
     assert len(exported(specvet, "RUN", "--answer", "ERROR")) == 0
     assert len(exported(specvet, "RUN")) == 4
 
@@ -92,13 +97,13 @@ def test_errors_are_tried_again_when_asked(specvet: Specvet, stars: Path) -> Non
 def test_exit_codes_say_what_happened(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
-    vet = ("--task", "cv", "--out")
+    vet = ("--task", "cv", "--policy", "line-indices", "--out")
     for arguments, code, said in (
         (("stars/broken.fits", *vet, "A"), 1, ""),
         (("empty", *vet, "A"), 1, "empty: nothing to vet, no files or rows in it"),
         (("nowhere", *vet, "B"), 2, "nowhere: no such file or folder"),
         (("stars", "--root", "nowhere", *vet, "B"), 2, "--root nowhere: no such folder"),
-        (("stars", "--policy", "oracle", *vet, "B"), 2, "there is no policy named 'oracle'"),
+        (("stars", *vet, "B", "--policy", "oracle"), 2, "there is no policy named 'oracle'"),
         (("stars", "--frame", "mine", *vet, "B"), 2, "--frame mine: choose careful, published or observed"),
         (("stars", *vet, "file"), 4, "file"),
         (("stars", *vet, "/proc/specvet"), 4, "/proc/specvet"),
@@ -112,7 +117,7 @@ def test_exit_codes_say_what_happened(specvet: Specvet, stars: Path, tmp_path: P
 
 def test_a_list_is_vetted_with_its_own_ids_rows_and_redshifts(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("file;ID;z\nstars/0.txt;007;0.001\nstars/gone.txt;8;\n;9;\nstars/1.txt;00;\n")
-    done = specvet("vet", "list.csv", "--task", "cv", "--out", "RUN")
+    done = specvet("vet", "list.csv", *CV)
     assert done.returncode == 0
     rows = {r["id"]: r for r in exported(specvet, "RUN")}
     assert {i: r["answer"] == "ERROR" for i, r in rows.items()} == {"007": False, "8": True, "9": True, "00": False}
@@ -123,25 +128,25 @@ def test_a_list_is_vetted_with_its_own_ids_rows_and_redshifts(specvet: Specvet, 
 
 def test_a_list_without_useful_columns_is_refused_before_a_run_is_made(specvet: Specvet, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("ra,dec\n1,2\n")
-    done = specvet("vet", "list.csv", "--task", "cv", "--out", "RUN")
+    done = specvet("vet", "list.csv", *CV)
     assert done.returncode == 2
     assert "Columns found: ra, dec. A list needs a column path" in done.stderr
     assert not (tmp_path / "RUN").exists()
 
 
 def test_limit_takes_the_first_inputs(specvet: Specvet, stars: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--limit", "2")
+    specvet("vet", "stars", *CV, "--limit", "2")
     assert [r["file"] for r in exported(specvet, "RUN")] == ["stars/0.txt", "stars/1.txt"]
 
 
 def test_without_out_the_run_lies_under_runs_and_its_name_is_printed(specvet: Specvet, stars: Path) -> None:
-    done = specvet("vet", "stars", "--task", "cv")
+    done = specvet("vet", "stars", "--task", "cv", "--policy", "line-indices")
     (folder,) = re.findall(r"The run is in (runs/\d{8}T\d{6}Z)\. Next:", done.stdout)
     assert len(exported(specvet, folder)) == 4
 
 
 def test_tables_and_reports_are_made_from_a_run(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN")
+    specvet("vet", "stars", *CV)
     done = specvet("export", "RUN", "--out", "out.parquet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "specvet: wrote 4 rows to out.parquet\n")
     for arguments, code in (
@@ -160,7 +165,7 @@ def test_tables_and_reports_are_made_from_a_run(specvet: Specvet, stars: Path, t
 
 
 def test_a_report_can_show_a_choice(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
-    specvet("vet", "stars", "--task", "cv,wd", "--out", "RUN")
+    specvet("vet", "stars", "--task", "cv,wd", "--policy", "line-indices", "--out", "RUN")
     page = specvet("report", "RUN", "--task", "CV", "--answer", "error", "--limit", "5", "--out", "errors.html")
     assert (page.returncode, page.stdout) == (0, "errors.html\n")
     assert "broken.fits" in (tmp_path / "errors.html").read_text(encoding="utf-8")
@@ -175,13 +180,13 @@ def test_vet_on_a_disk_that_fills_up_keeps_what_it_has_and_goes_on_later(specvet
     assert done.stderr.startswith("specvet: RUN")
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet").returncode == 0
+    assert specvet("vet", "stars", *CV, "--quiet").returncode == 0
     assert len({r["file"] for r in exported(specvet, "RUN")}) == 101
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_a_full_disk_is_exit_code_4(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN")
+    specvet("vet", "stars", *CV)
     command = [str(SCRIPT), "export", "RUN", "--out", "-"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -235,7 +240,7 @@ class Terminal:
 def test_a_terminal_gets_a_bar_with_rate_and_time_left_that_fits(stars: Path, tmp_path: Path, columns: int) -> None:
     for i in range(40):
         write_star(stars / f"more{i:02d}.txt")
-    terminal = Terminal(["vet", "stars", "--task", "cv", "--out", "RUN"], tmp_path, columns)
+    terminal = Terminal(["vet", "stars", *CV], tmp_path, columns)
     assert terminal.exit_code() == 0
     frames = [f for f in re.split(r"[\r\n]+", terminal.text) if f.startswith("vetting")]
     assert re.search(r" 0/44", frames[0])
@@ -253,16 +258,17 @@ def many(folder: Path, n: int) -> None:
 
 def test_ctrl_c_finishes_the_spectrum_at_hand_and_the_same_command_goes_on(specvet: Specvet, tmp_path: Path) -> None:
     many(tmp_path / "stars", 150)
-    terminal = Terminal(["vet", "stars", "--task", "cv", "--out", "RUN"], tmp_path)
+    terminal = Terminal(["vet", "stars", *CV], tmp_path)
     terminal.until(r" [1-9]\d*/151")
     terminal.press_ctrl_c()
     assert terminal.exit_code() == 130
-    assert "stopped; every verdict so far is in RUN. To go on: specvet vet stars --task cv --out RUN" in re.sub(
-        r"\r?\n", " ", terminal.text
+    assert (
+        "stopped; every verdict so far is in RUN. To go on: specvet vet stars --task cv --policy line-indices --out RUN"
+        in re.sub(r"\r?\n", " ", terminal.text)
     )
     first = exported(specvet, "RUN")
     assert 0 < len(first) < 151
-    done = json.loads(specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json").stdout)
+    done = json.loads(specvet("vet", "stars", *CV, "--json").stdout)
     assert done["this_session"]["skipped"] == len(first)
     assert done["this_session"]["decided"] == 151 - len(first)
     everything = exported(specvet, "RUN")
@@ -274,7 +280,7 @@ def test_sigint_and_sigterm_without_a_terminal_end_the_same_way(specvet: Specvet
     many(tmp_path / "stars", 300)
     decided = 0
     for number in (signal.SIGINT, signal.SIGTERM):
-        command = [str(SCRIPT), "vet", "stars", "--task", "cv", "--out", "RUN", "--json"]
+        command = [str(SCRIPT), "vet", "stars", *CV, "--json"]
         process = subprocess.Popen(
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
         )
@@ -334,42 +340,42 @@ def test_durations_are_written_for_people(seconds: float, text: str) -> None:
 
 
 def test_failed_rows_are_asked_again_when_asked_for(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    specvet("vet", "stars", *CV, "--quiet")
     db = sqlite3.connect(tmp_path / "RUN" / "run.db")
     with db:
         db.execute("UPDATE decisions SET answer = 'FAILED' WHERE task = 'cv'")
     db.close()
     for options, decided in (((), 0), (("--retry-errors",), 1), (("--retry-failed",), 3)):
-        again = json.loads(specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json", *options).stdout)
+        again = json.loads(specvet("vet", "stars", *CV, "--json", *options).stdout)
         assert again["this_session"]["decided"] == decided, options
 
 
 def test_an_entry_that_has_changed_since_is_named_and_the_way_out_is_said(specvet: Specvet, stars: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    specvet("vet", "stars", *CV, "--quiet")
     write_star(stars / "0.txt", peak=9.0)
     os.utime(stars / "0.txt", ns=(1, 1))
-    again = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--json")
+    again = specvet("vet", "stars", *CV, "--json")
     assert json.loads(again.stdout)["this_session"]["changed"] == 1
     assert again.stderr.splitlines() == [
         "specvet: stars/0.txt has another size or date than when it was vetted",
         "specvet: such an entry has changed since; a finished row is never done again, so give another --out to have "
         "it done",
     ]
-    assert specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet").stderr == ""
+    assert specvet("vet", "stars", *CV, "--quiet").stderr == ""
 
 
 def test_compact_pictures_are_kept_when_asked_for(specvet: Specvet, stars: Path, tmp_path: Path) -> None:
-    done = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--images", "--style", "compact", "--quiet")
+    done = specvet("vet", "stars", *CV, "--images", "--style", "compact", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     pictures = list((tmp_path / "RUN" / "images").glob("*/*.png"))
     assert len(pictures) >= 3
     assert {struct.unpack(">II", p.read_bytes()[16:24]) for p in pictures} == {(448, 280), (308, 224)}
-    wrong = specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--style", "oil")
+    wrong = specvet("vet", "stars", *CV, "--style", "oil")
     assert (wrong.returncode, wrong.stderr) == (2, "specvet: --style oil: choose reference or compact\n")
 
 
 def test_a_report_of_a_long_run_shows_the_most_urgent_and_says_what_it_left_out(specvet: Specvet, stars: Path) -> None:
-    specvet("vet", "stars", "--task", "cv", "--out", "RUN", "--quiet")
+    specvet("vet", "stars", *CV, "--quiet")
     said = specvet("report", "RUN", "--limit", "1").stderr
     assert said.startswith("specvet: Only the first 1 of 3 spectra are shown, the most urgent. More: specvet report")
     assert specvet("report", "RUN", "--limit", "0").stderr == ""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specvet.data import asking
 from specvet.data.asking import load_questions, tasks_of
 from specvet.data.errors import InputError
 from specvet.data.files import SelectionError, SpectrumFiles
@@ -93,11 +94,31 @@ def test_a_file_of_which_nothing_can_be_asked_is_an_error(tmp_path: Path) -> Non
         load_questions(write(tmp_path, asks("a", path="gone.fits"), asks("b", path="broken.fits")))
 
 
-def test_a_spectrum_that_goes_later_is_an_error_that_names_the_line(tmp_path: Path) -> None:
+def test_a_spectrum_that_goes_later_is_an_error_that_names_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "KEPT_BYTES", 0)
     questions = load_questions(write(tmp_path, asks("a", path="star.txt"), *_fillers(tmp_path)))
     (tmp_path / "star.txt").unlink()
     with pytest.raises(InputError, match=r"q\.jsonl line 1: .*star\.txt"):
         questions.pose(questions.asked[0])
+
+
+def test_small_files_are_read_once_however_many_there_are(tmp_path: Path) -> None:
+    questions = load_questions(write(tmp_path, asks("a", path="star.txt"), *_fillers(tmp_path)))
+    (tmp_path / "star.txt").unlink()
+    assert questions.pose(questions.asked[0]).question.id == "a"
+
+
+def test_of_files_no_more_bytes_are_kept_than_said(tmp_path: Path) -> None:
+    files = [str(tmp_path / f"{name}.npz") for name in "abcd"]
+    for file in files:
+        np.savez(file, wavelength=np.linspace(4000.0, 5000.0, 50), flux=np.ones(50))
+    size = sum(a.nbytes for a in (SpectrumFiles().row(files[0], 0).wavelength, SpectrumFiles().row(files[0], 0).flux))
+    kept = SpectrumFiles(kept=1, kept_bytes=3 * size)
+    for file in files:
+        kept.spectra(file)
+    assert [kept.has(file) for file in files] == [False, True, True, True]
 
 
 def _fillers(folder: Path) -> list[dict[str, Any]]:

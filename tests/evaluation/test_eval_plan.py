@@ -92,7 +92,10 @@ NAME = "give letters, digits, dots, dashes and underscores"
         (TINY.replace("s: {path", "-s: {path"), f"sets.-s: {NAME}"),
         (TINY.replace("{p: {policy: line-indices}}", "{}"), "policies: is empty"),
         (TINY.replace("{p: {policy: line-indices}}", "{p: }"), "policies.p: give fields"),
-        (TINY.replace("line-indices", "lines"), "policies.p: there is no policy 'lines'; known are cnn, line-indices,"),
+        (
+            TINY.replace("line-indices", "lines"),
+            "policies.p: there is no policy 'lines'; known are cnn, embedded, line-indices,",
+        ),
         (TINY.replace("line-indices", "openai"), "policies.p: an openai policy needs the server's base_url"),
         (TINY.replace("line-indices", "torch, modell: x"), "policies.p.modell: there is no such field"),
         (TINY.replace("line-indices", "torch, model: 7"), "policies.p.model: give a text, in quotes"),

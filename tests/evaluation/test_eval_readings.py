@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specvet.agent.readings import p_yes_of, said_of, texts_of
 from specvet.chat import Ledger, LedgerError, ToolCall
 from specvet.chat.formats import FAMILIES, chat_format
 from specvet.chat.messages import Image, assistant, system, tool, user
 from specvet.chat.tiny import tiny_vocabulary
 from specvet.evaluation.outcomes import outcome_of
-from specvet.evaluation.readings import p_yes_of, said_of, texts_of
 from specvet.evaluation.rows import read_rows, write_rows
 from specvet.evaluation.rules import rule
 from specvet.records import Decision

@@ -181,7 +181,7 @@ def test_the_scale_of_the_flux_does_not_matter() -> None:
     assert a.p_yes == pytest.approx(b.p_yes, rel=1e-9)
 
 
-@pytest.mark.parametrize("ruin", ["no errors", "all bad", "negative", "noise", "nan"])
+@pytest.mark.parametrize("ruin", ["no errors", "all bad", "negative", "noise", "nan", "constant"])
 def test_ruined_spectra_are_answered_without_a_guess(ruin: str) -> None:
     s = star(ha=-30.0)
     rng = np.random.default_rng(0)
@@ -190,10 +190,11 @@ def test_ruined_spectra_are_answered_without_a_guess(ruin: str) -> None:
         "all bad": {"ivar": np.zeros(s.n_pix)},
         "negative": {"flux": -s.flux},
         "noise": {"flux": rng.normal(0, 1, s.n_pix), "ivar": np.ones(s.n_pix)},
-        "nan": {"flux": np.where(s.wavelength > 4010, np.nan, 1.0)},
+        "nan": {"flux": np.where(s.wavelength > 4010, np.nan, s.flux)},
+        "constant": {"flux": np.ones(s.n_pix)},
     }[ruin]
     v = vetted(task(evidence=[HA, HB]), s.replace(**changes)).verdict
-    assert v.answer is (Answer.YES if ruin == "no errors" else Answer.UNSURE)
+    assert v.answer is {"no errors": Answer.YES, "constant": Answer.NO_DATA}.get(ruin, Answer.UNSURE)
 
 
 def giant(lithium: float, calcium: float = 0.2, ha: float = 1.0) -> Spectrum:

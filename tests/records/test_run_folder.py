@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -37,6 +40,22 @@ def test_a_decision_is_on_disk_when_record_returns(tmp_path):
         run.record(decision())
         with RunFolder.read(tmp_path / "run") as other:
             assert rows(other) == [("a.fits", 0, "cv")]
+
+
+def test_what_is_not_forced_is_there_for_others_and_after_a_kill(tmp_path):
+    code = (
+        "import os, signal, sys; sys.path.insert(0, sys.argv[2]); from samples import decision\n"
+        "from specvet.records import RunFolder\n"
+        "run = RunFolder.open(sys.argv[1])\n"
+        "run.record_many([decision(row=n) for n in range(3)], forced=False)\n"
+        "assert run._db.execute('PRAGMA synchronous').fetchone() == (2,)\n"  # the next is forced again
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "run"), os.path.dirname(__file__)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    with RunFolder.open(tmp_path / "run") as run:
+        assert rows(run) == [("a.fits", n, "cv") for n in range(3)]
+        assert run.record_many([decision(row=2), decision(row=3)], forced=False) == 1
 
 
 def test_numbers_that_json_has_no_words_for_come_back(tmp_path):

@@ -25,9 +25,10 @@ from run_lab import (
 
 from specvet.cli.main import main
 from specvet.records import RunFolder, RunMismatchError
-from specvet.training.checkpoints import CheckpointError
+from specvet.training.checkpoints import CheckpointError, checkpoints
 from specvet.training.config import ModelConfig, OptimiserConfig, SftConfig
 from specvet.training.identity import start_of_run
+from specvet.training.sft import Kept
 from specvet.training.trainer import NotFiniteError, TrainerError
 
 TOLD = ("look yes", "yes", "look look yes", "no", "look yes", "look no", "yes")
@@ -67,6 +68,19 @@ def test_each_epoch_takes_every_demonstration_once_and_the_last_batch_what_is_le
         assert sum(x["tokens"] for x in steps) == sum(row.n_tokens for row in data[0])
         assert sum(x["active_tokens"] for x in steps) == sum(row.n_active for row in data[0])
     assert {x["lr"] for x in found if x["kind"] == "step"} == {0.1}
+
+
+def test_a_datum_is_made_once_as_far_as_there_is_room_for_it(data):
+    rows = data[0][:3]
+    kept = Kept()
+    first = kept.datums(rows)
+    assert all(a is b for a, b in zip(first, kept.datums(rows), strict=True))
+    size = 32 * first[0].n_tokens
+    little = Kept(most=size)
+    again = [little.datums(rows[:2]) for _ in range(2)]
+    assert again[0][0] is again[1][0]
+    assert again[0][1] is not again[1][1]
+    assert again[0][1].chunks == again[1][1].chunks
 
 
 def test_the_loss_is_the_mean_over_all_tokens_that_the_assistant_said(tmp_path, data):
@@ -110,6 +124,16 @@ def test_weights_are_saved_at_the_ends_of_epochs_with_the_command_that_goes_on(t
         f"saved {folder}; to go on from it: specvet train grpo --profile test --backend torch --from {folder} "
         f"--out {tmp_path}/run-grpo"
     )
+
+
+def test_fewer_epochs_may_be_saved_the_last_always_and_a_killed_run_goes_on_from_those(tmp_path, data):
+    told = config(loop(epochs=5, save_epochs=2))
+    trained(tmp_path / "whole", told, *data)
+    assert [c.name for c in checkpoints(tmp_path / "whole")] == ["epoch-02", "epoch-04", "epoch-05"]
+    with pytest.raises(Killed):
+        trained(tmp_path / "run", told, *data, fuse=Fuse("logged", 11))
+    trained(tmp_path / "run", told, *data)
+    assert_same_run(tmp_path / "run", tmp_path / "whole")
 
 
 def test_step_checkpoints_stand_between_and_none_beside_an_epochs_end(tmp_path, data):

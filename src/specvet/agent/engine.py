@@ -10,12 +10,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from specvet.agent.budget import DEFAULT_BUDGET, Budget
+from specvet.agent.guard import undecided
 from specvet.agent.rollout import Rollouts, Tally
 from specvet.agent.stage import KeepImage
 from specvet.agent.talk import ModelPolicy
 from specvet.policies.tokens import SamplingParams
 from specvet.records.schema import Question, TrajectoryRecord
-from specvet.tasks import Task
+from specvet.tasks import Task, Wording
 from specvet.tools import ZoomTool
 from specvet.views import RenderPool
 
@@ -40,12 +41,25 @@ class Engine:
         pool: RenderPool | None = None,
         keep_image: KeepImage | None = None,
         concurrency: int = 64,
+        wording: Wording = "full",
+        guard: bool = False,
     ) -> None:
+        """`guard`: the program says UNSURE itself where nobody could decide, see `specvet.agent.guard`."""
         self.policy = policy
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="specvet-rollouts", daemon=True)
         self._thread.start()
-        self._rollouts = Rollouts(policy, budget, params, pool=pool, keep_image=keep_image, concurrency=concurrency)
+        self.guarded = guard
+        self._rollouts = Rollouts(
+            policy,
+            budget,
+            params,
+            pool=pool,
+            keep_image=keep_image,
+            concurrency=concurrency,
+            wording=wording,
+            guard=undecided if guard else None,
+        )
 
     def __enter__(self) -> Engine:
         return self
@@ -62,6 +76,10 @@ class Engine:
     @property
     def params(self) -> SamplingParams:
         return self._rollouts.params
+
+    @property
+    def wording(self) -> Wording:
+        return self._rollouts.wording
 
     @property
     def tally(self) -> Tally:

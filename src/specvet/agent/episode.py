@@ -120,10 +120,12 @@ class Episode:
         spectrum_hash: str | None,
         budget: Budget,
         missing: str = "",
+        ruled: Verdict | None = None,
         group: int = 1,
         start: Start | None = None,
     ) -> None:
-        """`missing` says why the spectrum cannot answer the task; the policy is then not asked."""
+        """`missing` says why the spectrum cannot answer the task, `ruled` is what the program says itself; with either
+        the policy is not asked."""
         self.start = start or Start.now()
         self.trajectory = Trajectory(question, task, opening, max_turns=budget.max_turns)
         self.verdict: Verdict | None = None
@@ -149,6 +151,8 @@ class Episode:
             late = opening.kind == "deadline"
             stop = StopReason.OUT_OF_TIME if late else StopReason.NOT_ASKED
             self.stopped(stop, f"the spectrum could not be shown: {opening.text}")
+        elif ruled is not None:
+            self.verdict = ruled
 
     def branch(self, sample: int) -> Episode:
         """This episode, not yet begun, as the branch number `sample`."""

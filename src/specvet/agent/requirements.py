@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from specvet.spectra import Spectrum
 from specvet.spectra.pixels import pixels_of
 from specvet.tasks import Coverage, Requires
 from specvet.tools import WindowData
+
+MOST_ALIKE = 0.5
+"""Share of good pixels that may hold one and the same number; text with few digits holds up to a third."""
 
 
 def missing_requirement(requires: Requires, data: WindowData | None) -> str:
@@ -26,7 +31,19 @@ def missing_requirement(requires: Requires, data: WindowData | None) -> str:
         return (
             f"median S/N {'unknown' if snr is None else f'{snr:.1f}'} a pixel, the task asks for {requires.min_snr:g}"
         )
-    return ""
+    return _filled(spectrum)
+
+
+def _filled(spectrum: Spectrum) -> str:
+    """What a spectrum is that somebody filled with a number, in words; empty for one that was observed."""
+    flux = spectrum.flux[spectrum.good]
+    if not flux.size:
+        return ""  # what has no good pixels covers nothing, which is told with the ranges
+    middle = float(np.median(flux))
+    share = np.count_nonzero(flux == middle) / flux.size
+    if share <= MOST_ALIKE:
+        return ""
+    return f"{100 * share:.0f} % of the good pixels hold the very same number ({middle:g}), as no spectrum does"
 
 
 def covered_fraction(spectrum: Spectrum, coverage: Coverage, z: float = 0.0) -> float:

@@ -34,15 +34,22 @@ from specvet.agent.talk import (
     Utterance,
     begin,
 )
-from specvet.chat import LedgerError
+from specvet.agent.waiting import OutOfTimeError, is_being_cancelled, within
+from specvet.chat import Ledger, LedgerError
 from specvet.policies import Answered, Call
 from specvet.policies.tokens import ContextLengthError, PolicyError, SamplingParams, turn_seed
-from specvet.records.schema import Question, StopReason, TrajectoryRecord
-from specvet.tasks import Task, reward
+from specvet.records.schema import Question, StopReason, TrajectoryRecord, Verdict
+from specvet.tasks import Task, Wording, reward
 from specvet.tools import Observation, ZoomTool
 from specvet.views import RenderPool
 
 T = TypeVar("T")
+
+Guard = Callable[[Task, Observation], Verdict | None]
+"""What the program says itself of a spectrum, see `specvet.agent.guard`; None where a model is asked."""
+
+Ended = Callable[[TrajectoryRecord, Ledger | None], None]
+"""Hears of a trajectory that is over; its ledger is None where nothing was shown."""
 
 EARNED = {
     StopReason.ANSWERED,
@@ -68,9 +75,12 @@ async def rollout_group(
     keep_image: KeepImage | None = None,
     only: Collection[int] | None = None,
     done: Callable[[TrajectoryRecord], None] | None = None,
+    wording: Wording = "full",
 ) -> list[TrajectoryRecord]:
     """`n` trajectories about one question, in the order of their branches; see `Rollouts.group` for many questions."""
-    rollouts = Rollouts(policy, budget, params, pool=pool, keep_image=keep_image, concurrency=max(1, n))
+    rollouts = Rollouts(
+        policy, budget, params, pool=pool, keep_image=keep_image, concurrency=max(1, n), wording=wording
+    )
     try:
         return await rollouts.group(question, task, tool, n, only=only, done=done)
     finally:
@@ -96,7 +106,9 @@ class Rollouts:
     """Rolls out questions with one policy; any number of `group`s at a time on one event loop.
 
     `params` are those of every turn; their `max_tokens` and `seed` are replaced a turn: by what the budget leaves, and
-    by `turn_seed` of seed, question, branch and turn. At most `concurrency` branches run at a time.
+    by `turn_seed` of seed, question, branch and turn. At most `concurrency` branches run at a time. Questions are asked
+    in `wording`, see `specvet.tasks.wording`; where `guard` gives a verdict they are not asked, see
+    `specvet.agent.guard`.
     """
 
     def __init__(
@@ -108,8 +120,10 @@ class Rollouts:
         pool: RenderPool | None = None,
         keep_image: KeepImage | None = None,
         concurrency: int = 64,
+        wording: Wording = "full",
+        guard: Guard | None = None,
     ) -> None:
-        self.policy, self.budget = policy, budget
+        self.policy, self.budget, self.wording, self.guard = policy, budget, wording, guard
         self.params = params or SamplingParams(budget.turn_tokens)
         self.tally = Tally()
         self._studio = Studio(draws="images" in policy.capabilities, pool=pool, keep=keep_image)
@@ -128,18 +142,26 @@ class Rollouts:
         *,
         only: Collection[int] | None = None,
         done: Callable[[TrajectoryRecord], None] | None = None,
+        ended: Ended | None = None,
     ) -> list[TrajectoryRecord]:
         """`n` trajectories about one question, in the order of their branches; of these branches `only`, where given.
 
-        `done` is told of each as soon as it is over. What a policy or a tool does wrong ends one branch with a stop
-        reason, not the others. Raises PolicyError when it is fatal and what `done` and the image store raise; then
-        branches that were not over are lost.
+        `done` is told of each as soon as it is over; so is `ended`, of the ledger with its pictures too. What a policy
+        or a tool does wrong ends one branch with a stop reason, not the others. Raises PolicyError when it is fatal and
+        what `done`, `ended` and the image store raise; then branches that were not over are lost.
         """
         branches = sorted(set(range(n) if only is None else only))
         if not branches or branches[0] < 0 or branches[-1] >= n:
             raise ValueError(f"branches {branches} of a group of {n}; give some of 0 to {n - 1}")
         async with self._slots.some(len(branches)) as slots:
-            return await _Group(self, question, task, tool, n, branches, slots, done or _nobody).run()
+
+            def over(record: TrajectoryRecord, ledger: Ledger | None) -> None:
+                if done is not None:
+                    done(record)
+                if ended is not None:
+                    ended(record, ledger)
+
+            return await _Group(self, question, task, tool, n, branches, slots, over).run()
 
 
 class _Group:
@@ -154,17 +176,17 @@ class _Group:
         n: int,
         branches: list[int],
         slots: Held,
-        done: Callable[[TrajectoryRecord], None],
+        ended: Ended,
     ) -> None:
         self.all, self.question, self.task, self.tool = rollouts, question, task, tool
-        self.n, self.branches, self.slots, self.done = n, branches, slots, done
+        self.n, self.branches, self.slots, self.ended = n, branches, slots, ended
         self.scene = Scene(tool, rollouts._studio)
         self.budget, self.params = rollouts.budget, rollouts.params
 
     async def run(self) -> list[TrajectoryRecord]:
         start = Start.now()
         studio = self.all._studio
-        opening, missing, hashes = await studio.work(self._prepared)
+        opening, missing, ruled, hashes = await studio.work(self._prepared)
         seen = await self.scene.shown(opening)
         root = Episode(
             self.question,
@@ -176,6 +198,7 @@ class _Group:
             spectrum_hash=hashes[1],
             budget=self.budget,
             missing=missing,
+            ruled=ruled,
             group=self.n,
             start=start,
         )
@@ -193,15 +216,18 @@ class _Group:
             for each in (*talks, talk):  # also those that never got under way
                 each.close()
 
-    def _prepared(self) -> tuple[Observation, str, tuple[str, str]]:
+    def _prepared(self) -> tuple[Observation, str, Verdict | None, tuple[str, str]]:
         opening = self.tool.opening()
         if opening.view is not None:
             _ = opening.view.content_hash
-        return opening, missing_data(self.task, opening), (task_hash(self.task), content_hash(self.tool.spectrum))
+        missing, guard = missing_data(self.task, opening), self.all.guard
+        ruled = guard(self.task, opening) if guard is not None and not missing else None
+        return opening, missing, ruled, (task_hash(self.task), content_hash(self.tool.spectrum))
 
     async def _begun(self, root: Episode, seen: Seen) -> Talk | None:
         """The first prompt; None where it cannot be made, and the episode is over."""
-        said = conversation(self.question, self.task, self.tool, seen.observation, seen.image, self.budget.max_turns)
+        turns, wording = self.budget.max_turns, self.all.wording
+        said = conversation(self.question, self.task, self.tool, seen.observation, seen.image, turns, wording)
         policy = self.all.policy
         try:
             talk = await self.all._studio.work(lambda: begin(policy, said, self.budget.context))
@@ -220,11 +246,11 @@ class _Group:
         params = replace(self.params, max_tokens=limit)
         seed, id = self.params.seed, self.question.id
         try:
-            return await _within(
+            return await within(
                 step.seconds, talk.first(self.branches, params, lambda branch: turn_seed(seed, id, branch, 0))
             )
         except asyncio.CancelledError as e:
-            if _is_being_cancelled():
+            if is_being_cancelled():
                 raise
             return [RequestCancelledError.of(e)] * len(self.branches)
         except Exception as e:
@@ -248,7 +274,7 @@ class _Group:
                 talk.close()
         tally.finished += 1
         tally.stops[record.stop] = tally.stops.get(record.stop, 0) + 1
-        self.done(record)
+        self.ended(record, None if talk is None else talk.ledger)
         return record
 
     async def _through(self, episode: Episode, talk: Talk, waiting: Utterance | Exception | None) -> None:
@@ -277,7 +303,7 @@ class _Group:
             max_tokens=min(self.budget.turn_tokens, talk.room),
             seed=turn_seed(self.params.seed, self.question.id, episode.sample, turn),
         )
-        return await _within(seconds, talk.next(params))
+        return await within(seconds, talk.next(params))
 
     def _heard(self, episode: Episode, talk: Talk, said: Utterance | Exception) -> None:
         if isinstance(said, Exception):
@@ -292,7 +318,7 @@ class _Group:
     async def _timed(self, episode: Episode, answer: Awaitable[Seen]) -> Seen | None:
         """What a tool gives, or None when the trajectory's own time ends first, and the episode with it."""
         try:
-            return await _within(max(0.0, episode.seconds_left), answer)
+            return await within(max(0.0, episode.seconds_left), answer)
         except TimeoutError:
             episode.out_of_time()
             return None
@@ -324,11 +350,11 @@ class _Group:
                 episode.stopped(StopReason.CONTEXT, str(error), "backend")
             case PolicyError() if not error.fatal:
                 episode.stopped(StopReason.POLICY_ERROR, policy_failure(error), type(error).__name__)
-            case _OutOfTimeError():
+            case OutOfTimeError():
                 episode.out_of_time()
             case TimeoutError():
                 episode.stopped(StopReason.OUT_OF_TIME, policy_failure(error), "backend")
-            case asyncio.CancelledError() if not _is_being_cancelled():  # the request was, not we
+            case asyncio.CancelledError() if not is_being_cancelled():  # the request was, not we
                 self._failed(episode, RequestCancelledError.of(error))
             case asyncio.CancelledError() | PolicyError() | MemoryError():
                 raise error
@@ -348,21 +374,6 @@ class _Group:
         return record.model_copy(update={"reward": kept})
 
 
-class _OutOfTimeError(TimeoutError):
-    """The trajectory's own time is over, not that of the policy's request."""
-
-
-async def _within(seconds: float, work: Awaitable[T]) -> T:
-    """What `work` gives. Raises _OutOfTimeError after so many seconds."""
-    try:
-        async with asyncio.timeout(seconds) as limit:
-            return await work
-    except TimeoutError:
-        if limit.expired():
-            raise _OutOfTimeError from None
-        raise
-
-
 async def all_of(ways: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """The results of all; the first that raises has the others cancelled, and is raised when they have ended."""
     tasks = [asyncio.create_task(way) for way in ways]
@@ -378,14 +389,5 @@ async def all_of(ways: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
 def _unshown(error: OverContextError) -> Observation:
     return Observation("over_context", f"What came back did not fit into the context ({error}) and was not shown.")
-
-
-def _nobody(_: Any) -> None:
-    pass

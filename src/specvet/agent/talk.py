@@ -86,6 +86,8 @@ Seeds = Callable[[int], int]
 class Talk(Protocol):
     """One branch's words with a model."""
 
+    ledger: Ledger
+
     @property
     def room(self) -> int:
         """Tokens that the next turn may have before the context is full."""

@@ -22,13 +22,15 @@ a wide tick label or a long title moves its width by some pixels):
     | 752 x 472 | 459, as 756 x 476 | 360, as 768 x 480 |
     | 792 x 472 | 476, as 784 x 476 | 375, as 800 x 480 |
     | 832 x 472 | 510, as 840 x 476 | 390, as 832 x 480 |
+    | 224 x 168 | 48 | 70, as 320 x 224 |
+    | 252 x 196 | 63 | 80, as 320 x 256 |
     | 308 x 224 | 88 | 70, as 320 x 224 |
     | 448 x 280 | 160 | 126, as 448 x 288 |
     | 672 x 448 | 384 | 294 |
     | 896 x 448 | 512 | 392 |
 
-The last four are the compact drawings (`small` zoom and full view, `published` zoom and full view); all above them are
-reference figures, which every family resizes.
+The last six are the compact drawings (`tiny` full view and zoom, `small` zoom and full view, `published` zoom and full
+view); all above them are reference figures, which every family resizes.
 """
 
 from __future__ import annotations

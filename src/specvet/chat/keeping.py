@@ -17,6 +17,7 @@ import base64
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
@@ -59,7 +60,7 @@ def segment_dict(segment: Segment, vocabulary: Vocabulary | None = None) -> dict
     """The segment as JSON knows it; with the bytes of its tokens where a vocabulary is given."""
     match segment:
         case TextSegment():
-            return {"role": segment.role, "ids": list(segment.ids), **_words(segment.ids, vocabulary)}
+            return {"role": segment.role, "ids": list(segment.ids), **_words_again(segment.ids, vocabulary)}
         case WordsSegment():
             return {"role": segment.role, "text": segment.text}
         case ImageSegment():
@@ -154,6 +155,12 @@ def _words(ids: Sequence[int], vocabulary: Vocabulary | None) -> dict[str, Any]:
     except UnicodeDecodeError:
         words = {"base64": base64.b64encode(data).decode("ascii")}
     return {**words, "lengths": [len(c) for c in cut]}
+
+
+@lru_cache(4_096)
+def _words_again(ids: tuple[int, ...], vocabulary: Vocabulary | None) -> dict[str, Any]:
+    """As `_words`, of what the program writes: the same again in every trajectory, or in those of a group."""
+    return _words(ids, vocabulary)
 
 
 def _short(logprobs: NDArray[np.float32]) -> list[float]:

@@ -55,6 +55,12 @@ QWEN3_ADDED = (*QWEN2_5_ADDED, *_THOUGHT)
 """Qwen3-VL: the same ids, and the tags from 151665 on."""
 QWEN3_5_ADDED = (*QWEN3_ADDED, *_SOUND)
 """Qwen3.5, from 248044 on."""
+ADDED = {
+    "qwen2_5_vl": (QWEN2_5_ADDED, QWEN2_SPLIT),
+    "qwen3_vl": (QWEN3_ADDED, QWEN2_SPLIT),
+    "qwen3_5": (QWEN3_5_ADDED, QWEN3_5_SPLIT),
+}
+"""By template: the added tokens, and where a text is cut before merging."""
 
 _WORDS = "\n\n;  ; the; is; a; of; in; and; line;YES;NO;answer;boxed;name;arguments;wavelength;range;tool;think;label"
 MAX_IDS = 512
@@ -68,12 +74,7 @@ def tiny_vocabulary(format: str, texts: tuple[str, ...] = ()) -> Vocabulary:
 
 def tiny_tokenizer(format: str, texts: tuple[str, ...] = ()) -> Tokenizer:
     """A new tokenizer for a chat format, as the `tokenizers` library has it."""
-    template = FAMILIES[format].template
-    added, split = {
-        "qwen2_5_vl": (QWEN2_5_ADDED, QWEN2_SPLIT),
-        "qwen3_vl": (QWEN3_ADDED, QWEN2_SPLIT),
-        "qwen3_5": (QWEN3_5_ADDED, QWEN3_5_SPLIT),
-    }[template]
+    added, split = ADDED[FAMILIES[format].template]
     letters = letters_of_bytes()
     vocab = {letter: b for b, letter in enumerate(letters)}
     merges = []

@@ -139,7 +139,12 @@ class Vocabulary:
 
     def __contains__(self, id: object) -> bool:
         """Whether some token has this id."""
-        return isinstance(id, int) and 0 <= id < _MAX_ID and self._tokenizer.id_to_token(id) is not None
+        return isinstance(id, int) and id in self._ids
+
+    @cached_property
+    def _ids(self) -> frozenset[int]:
+        """Ids that some token has; every sampled one is looked up."""
+        return frozenset(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def save(self, path: str | Path) -> None:
         """Write it as a `tokenizer.json`, which `load` reads."""

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from specvet.cli import data_labels, data_published, data_realvi, data_simulate, data_simvi, data_suite
+from specvet.cli import (
+    data_at_once,
+    data_labels,
+    data_published,
+    data_realvi,
+    data_simulate,
+    data_simvi,
+    data_suite,
+    data_trajectories,
+)
 
 app = typer.Typer(help="Prepare, simulate and convert data sets.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -19,5 +28,7 @@ app.command("bench")(data_published.bench)
 app.command("simvi")(data_simvi.simvi)
 app.command("simulate")(data_simulate.simulate)
 app.command("suite")(data_suite.suite)
+app.command("trajectories")(data_trajectories.trajectories)
+app.command("at-once")(data_at_once.at_once)
 app.command("realvi")(data_realvi.realvi)
 app.command("label-list")(data_labels.label_list)

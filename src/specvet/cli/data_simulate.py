@@ -85,11 +85,11 @@ def simulate(
             n,
             survey,
             seed,
-            kinds=_words(kinds, "--kinds") if kinds is not None else None,
-            snr=_range(snr),
+            kinds=read_words(kinds, "--kinds") if kinds is not None else None,
+            snr=read_range(snr),
             templates=templates,
             release=release.lower(),
-            tasks=_words(tasks, "--tasks"),
+            tasks=read_words(tasks, "--tasks"),
             workers=processes,
             progress=progress,
             stop=stop,
@@ -131,14 +131,16 @@ def _print_summary(made: Survey) -> None:
         out.print(line, soft_wrap=True)
 
 
-def _words(text: str, option: str) -> list[str]:
+def read_words(text: str, option: str) -> list[str]:
+    """Names with commas between."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         raise CommandError(f"{option} {text!r} names nothing; give names with commas between", USAGE)
     return words
 
 
-def _range(text: str | None) -> tuple[float, float] | None:
+def read_range(text: str | None) -> tuple[float, float] | None:
+    """`5-50` or `5` of `--snr`."""
     if text is None:
         return None
     low, _, high = text.partition("-")

@@ -27,6 +27,20 @@ def simvi(
     style: Annotated[
         str, typer.Option("--style", help="Of the figures: reference (as published) or compact (fast, small).")
     ] = "reference",
+    voice: Annotated[
+        Literal["full", "terse"],
+        typer.Option("--voice", help="Of the trajectories: full as people talk, terse for small models."),
+    ] = "full",
+    wording: Annotated[
+        Literal["full", "short"],
+        typer.Option("--wording", help="Of the trajectories' questions: full tells the task, short only names it."),
+    ] = "full",
+    picture_size: Annotated[
+        str | None,
+        typer.Option(
+            "--picture-size", metavar="SIZE", help="Of the trajectories' compact figures: small, published, tiny, WxH."
+        ),
+    ] = None,
     templates: Annotated[
         str | None,
         typer.Option("--templates", metavar="FOLDER", help="Real spectra with a manifest.csv that seed some sources."),
@@ -40,15 +54,25 @@ def simvi(
     from specvet.data.simvi.building import make_simvi
     from specvet.records.errors import RunError
     from specvet.views import check_style
+    from specvet.views import picture_size as size_of
 
     try:
-        check_style(style)
+        check_style(style, size_of(picture_size))
     except ValueError as e:
         raise CommandError(str(e), USAGE) from e
     try:
         with failing(USAGE, InputError), failing(CANNOT_WRITE, OSError, RunError), shown_steps(quiet) as progress:
             made = make_simvi(
-                out, size, seed=seed, style=style, templates=templates, workers=workers, progress=progress
+                out,
+                size,
+                seed=seed,
+                style=style,
+                templates=templates,
+                voice=voice,
+                wording=wording,
+                picture_size=picture_size,
+                workers=workers,
+                progress=progress,
             )
     except KeyboardInterrupt:
         say("stopped; what is made is kept, and the same command goes on from there")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from specvet.cli import models
+from specvet.cli import asking, models
 from specvet.cli.failure import USAGE, CommandError
 
 IN_FILE = "write it into the campaign file: facts, tasks and limit with a set, what tells of a model with its policy"
@@ -28,7 +28,9 @@ def run(
     policy: Annotated[
         str | None,
         typer.Option(
-            "--policy", metavar="NAME", help="line-indices, majority, trees, cnn, torch, openai, trio, tinker."
+            "--policy",
+            metavar="NAME",
+            help="embedded, line-indices, majority, trees, cnn, torch, openai, trio or tinker.",
         ),
     ] = None,
     name: Annotated[
@@ -74,11 +76,14 @@ def run(
             "--format-reminder/--no-format-reminder", help="Say the answer's form once more, as to a base model."
         ),
     ] = None,
-    style: Annotated[
-        str | None, typer.Option("--style", metavar="reference|compact", help="By default the published figure.")
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", metavar="small|published|WxH", help="Of the compact style.")
+    wording: asking.Wording = None,
+    style: asking.Style = None,
+    size: asking.Size = None,
+    guard: Annotated[
+        bool | None,
+        typer.Option(
+            "--guard/--no-guard", help="Say UNSURE where nobody could decide, as vet does; by default models are asked."
+        ),
     ] = None,
     concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="By default 16.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, cuda:1, …")] = None,
@@ -117,9 +122,10 @@ def run(
       specvet eval run campaign.yaml --out E
 
     The defaults are those of the published reproduction: temperature 0.6, seed 42, 16 at a time, at most 8 turns,
-    16,384 tokens. Another policy or set with the same --out joins the campaign that is there. Finished rows are never
-    made again and never deleted: what alters a row (weights, questions, settings, seed) begins a new cell. The same
-    command goes on after an interruption.
+    16,384 tokens. A model whose folder says how it is asked (specvet.json: wording, style, size, turns, tokens) is
+    asked so, but for what is said here or in its own `settings`. Another policy or set with the same --out joins the
+    campaign that is there. Finished rows are never made again and never deleted: what alters a row (weights, questions,
+    settings, seed) begins a new cell. The same command goes on after an interruption.
 
     \b
     Exit codes:
@@ -139,8 +145,10 @@ def run(
         "max_tokens": max_tokens,
         "context": context,
         "format_reminder": format_reminder,
+        "wording": wording,
         "style": style,
         "size": size,
+        "guard": guard,
         "concurrency": concurrency,
         "device": device,
         "dtype": dtype,

@@ -48,6 +48,7 @@ def run_campaign(
     quiet: bool,
 ) -> int:
     """Returns the exit code."""
+    from specvet.cli.eval_manners import with_manners
     from specvet.cli.eval_tables import json_campaign, print_campaign
     from specvet.data.errors import InputError
     from specvet.records import RunError
@@ -56,10 +57,13 @@ def run_campaign(
 
     with failing(USAGE, InputError):
         campaign, folder = _resolved(what, direct, settings, seeds, out, matched_budget)
+        campaign, told = with_manners(campaign, folder, () if direct else settings)
         unknown = [slug for slug in only or () if slug not in campaign.policies and slug not in campaign.sets]
         if unknown:
             known = ", ".join([*campaign.policies, *campaign.sets])
             raise InputError(f"--only {unknown[0]}: is neither a policy nor a set of {what}; there are {known}")
+    for said in told if not quiet else ():
+        say(said)
     if print_config:
         _print_config(campaign, folder)
         return DONE
@@ -312,6 +316,8 @@ class _Campaign:
                 style=settings.style,
                 images=settings.images,
                 concurrency=settings.concurrency,
+                wording=settings.wording,
+                guard=settings.guard,
                 keep=keep,
             )
 

@@ -19,7 +19,8 @@ from specvet.cli import (
     eval,
     export,
     failure,
-    merge,
+    model_folders,
+    pipeline,
     plot,
     report,
     rollout,
@@ -51,7 +52,8 @@ app.command()(transcript.transcript)
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(eval.app, name="eval")
-app.add_typer(merge.app, name="models")
+app.add_typer(model_folders.app, name="models")
+app.add_typer(pipeline.app, name="pipeline")
 
 
 def _version(asked: bool) -> None:

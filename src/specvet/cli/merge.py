@@ -1,4 +1,4 @@
-"""`specvet models`: what concerns model folders; today, merging a LoRA adapter into its base model."""
+"""`specvet models merge`: a LoRA adapter and its base model as one folder."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ if TYPE_CHECKING:
     from specvet.policies.options import ModelOptions
     from specvet.training.config import TrainConfig
 
-app = typer.Typer(help="Model folders.", no_args_is_help=True, rich_markup_mode=None)
 
-
-@app.callback()
-def _models() -> None:
-    pass
-
-
-@app.command()
 def merge(
     *,
     adapter: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -22,18 +23,31 @@ if TYPE_CHECKING:
     from specvet.policies.options import ModelOptions
     from specvet.policies.tokens import SamplingParams
     from specvet.records import RunFolder
+    from specvet.tasks import Wording
 
 PolicyName = Annotated[
     str,
     typer.Option(
         "--policy",
         metavar="NAME",
-        help="Who decides: line-indices, majority, trees, cnn, torch, openai, trio or tinker.",
+        help="Who decides: embedded, line-indices, majority, trees, cnn, torch, openai, trio or tinker.",
+    ),
+]
+PolicyNameOrDefault = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="Who decides: embedded, line-indices, majority, trees, cnn, torch, openai, trio or tinker. By default "
+        "embedded, where this installation holds its model and it was trained on the tasks; else line-indices.",
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", help="Folder, hub id, or a server's name for it; torch without one: tiny, random weights."),
+    typer.Option(
+        "--model",
+        help="Folder, hub id or a server's name. Without: of embedded the packaged one, of torch random weights.",
+    ),
 ]
 Adapter = Annotated[
     str | None,
@@ -86,8 +100,11 @@ def is_model(policy: str) -> bool:
 def open_model(name: str, options: ModelOptions) -> ModelPolicy:
     """The model policy, or a message that says what is missing."""
     from specvet.policies import UnknownPolicyError, open_policy
+    from specvet.policies.registry import model_folder
     from specvet.policies.tokens import PolicyError
 
+    if options.model is not None and (folder := model_folder(name, options.model)):
+        options = replace(options, model=str(folder))
     with failing(USAGE, UnknownPolicyError, PolicyError, ValueError), failing(NOTHING_VETTED, TimeoutError):
         return open_policy(name, options)
 
@@ -161,6 +178,8 @@ def opened_engine(
     style: str,
     images: bool,
     concurrency: int = 1,
+    wording: Wording = "full",
+    guard: bool = False,
     keep: Callable[[bytes], str] | None = None,
 ) -> Engine:
     """An engine with what it draws with, closed with `stack`. `keep` takes the pictures instead of the run folder."""
@@ -176,4 +195,14 @@ def opened_engine(
     # What the libraries hold (torch alone: half a million objects) need not be looked through again and again.
     gc.collect()
     gc.freeze()
-    return stack.enter_context(Engine(policy, budget, params, pool=pool, keep_image=keep, concurrency=concurrency))
+    engine = Engine(
+        policy,
+        budget,
+        params,
+        pool=pool,
+        keep_image=keep,
+        concurrency=concurrency,
+        wording=wording,
+        guard=guard,
+    )
+    return stack.enter_context(engine)

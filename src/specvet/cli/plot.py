@@ -32,7 +32,8 @@ def plot(
         str, typer.Option("--style", metavar="reference|compact", help="The published figure, or the small one.")
     ] = "reference",
     size: Annotated[
-        str | None, typer.Option("--size", metavar="small|published|WxH", help="Of the compact style, such as 448x280.")
+        str | None,
+        typer.Option("--size", metavar="small|published|tiny|WxH", help="Of the compact style, such as 448x280."),
     ] = None,
     out: Annotated[
         str | None, typer.Option("--out", help="PNG to write; by default named after the file, here.")
@@ -103,8 +104,9 @@ def figure_style(text: str) -> str:
 
 def figure_size(text: str | None) -> str | tuple[int, int] | None:
     """(width, height) of `448x280`; names stay as they are."""
-    match = re.fullmatch(r"\s*(\d{1,6})\s*[x×]\s*(\d{1,6})\s*", text or "")
-    return (int(match[1]), int(match[2])) if match else text
+    from specvet.views import picture_size
+
+    return picture_size(text)
 
 
 def join_windows(arguments: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 30.0
 
-_STOPPING = "finishing the spectrum at hand; Ctrl-C again aborts"
+_STOPPING = "finishing what is under way; Ctrl-C again aborts"
 
 
 P = TypeVar("P")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from specvet.cli import models
+from specvet.cli import asking, models
 from specvet.cli.console import print_json, say
 from specvet.cli.failure import CANNOT_WRITE, DONE, INTERRUPTED, NOTHING_VETTED, USAGE, CommandError, failing
-from specvet.cli.plot import figure_size, figure_style, frame_mode
+from specvet.cli.plot import frame_mode
 from specvet.cli.signals import stopped_by_signals
 
 if TYPE_CHECKING:
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from specvet.cli.rollout_summary import Kept
     from specvet.data.asking import TitleMode
     from specvet.policies import Policy
+    from specvet.policies.manner import Manner
     from specvet.policies.tokens import SamplingParams
     from specvet.records.schema import Answer
-    from specvet.tasks import Task
+    from specvet.tasks import Task, Wording
     from specvet.vetting.rollouts import Wanted
     from specvet.vetting.watch import RolloutSummary
 
@@ -56,25 +57,29 @@ def rollout(
     top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Nucleus sampling; 1 keeps all.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="0 keeps all.")] = 0,
     seed: Annotated[int, typer.Option("--seed", help="Of all sampling.")] = 0,
-    max_turns: Annotated[int, typer.Option("--max-turns", min=1, help="A call in the last is not executed.")] = 8,
+    max_turns: Annotated[
+        int | None, typer.Option("--max-turns", min=1, help="A call in the last is not executed. By default 8.")
+    ] = None,
     max_malformed: Annotated[
         int, typer.Option("--max-malformed", min=0, help="Malformed turns that are answered with a reminder.")
     ] = 0,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, metavar="N", help="That a turn may have.")] = 2_048,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, metavar="N", help="That a turn may have; by default 2,048.")
+    ] = None,
     context: Annotated[
-        int, typer.Option("--context", min=1, metavar="N", help="Tokens of a trajectory, pictures included.")
-    ] = 16_384,
+        int | None,
+        typer.Option(
+            "--context", min=2, metavar="N", help="Tokens of a trajectory, pictures included; by default 16,384."
+        ),
+    ] = None,
     max_seconds: Annotated[float, typer.Option("--max-seconds", min=0.0, help="Of a trajectory.")] = 600.0,
     timeout: Annotated[float, typer.Option("--timeout", min=0.0, help="Seconds of one request.")] = 600.0,
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, metavar="N", help="Trajectories under way at a time.")
     ] = 16,
-    style: Annotated[
-        str, typer.Option("--style", metavar="reference|compact", help="The published figure, or the small one.")
-    ] = "reference",
-    size: Annotated[
-        str | None, typer.Option("--size", metavar="small|published|WxH", help="Of the compact style.")
-    ] = None,
+    wording: asking.Wording = None,
+    style: asking.Style = None,
+    size: asking.Size = None,
     frame: Annotated[
         str, typer.Option("--frame", metavar="MODE", help="When to take the file's redshift out, as for vet.")
     ] = "careful",
@@ -109,7 +114,8 @@ def rollout(
 
     The N trajectories of a question share its first prompt, then each goes its own way. Every trajectory is on disk
     before the next is reported: Ctrl-C finishes those under way, and the same command makes those that are missing.
-    Look at one with `specvet transcript RUN`.
+    Look at one with `specvet transcript RUN`. A model whose folder says how it is asked (specvet.json: wording, style,
+    size, turns, tokens) is asked so, but for what is said here.
 
     \b
     Exit codes:
@@ -119,28 +125,28 @@ def rollout(
       4    the disk is full, or the run folder cannot be written
       130  interrupted; what was over is kept
     """
-    mode, drawn, drawn_size = frame_mode(frame), figure_style(style), figure_size(size)
+    mode = frame_mode(frame)
     titled = models.title_mode(title) if models.is_model(policy) else None
     from specvet.agent import Budget
     from specvet.cli.rollout_summary import json_rollouts, print_rollouts
+    from specvet.policies.manner import PUBLISHED
     from specvet.policies.tokens import SamplingParams
     from specvet.records import RunError, RunMismatchError
     from specvet.records.schema import Answer
     from specvet.tasks import TaskError
     from specvet.vetting.inputs import InputError
-    from specvet.views import check_style
 
-    with failing(USAGE, ValueError):
-        check_style(drawn, drawn_size)
+    given = {"wording": wording, "style": style, "size": size, "max_turns": max_turns, "context": context}
+    manner, says = asking.manner_for(policy, model, given | {"turn_tokens": max_tokens}, PUBLISHED)
     if not 0.0 < top_p <= 1.0:
         raise CommandError(f"--top-p {top_p:g}: give a number above 0, and 1 to keep all", USAGE)
     if temperature == float("inf"):
         raise CommandError("--temperature inf: give a finite number; 1 samples as the model says", USAGE)
     with failing(USAGE, TaskError, InputError):
-        asked = _Asked(inputs, task, root, path_column, z_column, limit)
+        asked = _Asked(inputs, task, root, path_column, z_column, limit, manner.wording)
     folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
-    budget = Budget(max_turns, max_malformed, max_seconds, max_tokens, context)
-    params = SamplingParams(max_tokens, temperature, top_p, top_k, seed)
+    budget = Budget(manner.max_turns, max_malformed, max_seconds, manner.turn_tokens, manner.context)
+    params = SamplingParams(manner.turn_tokens, temperature, top_p, top_k, seed)
     decider: Policy | ModelPolicy
     if models.is_model(policy):
         from specvet.policies.options import ModelOptions
@@ -157,7 +163,7 @@ def rollout(
                 device=device,
                 dtype=dtype,
                 branches=concurrency,
-                context=context,
+                context=manner.context,
                 tools=tools,
                 tool_images=tool_images,
                 timeout_s=timeout,
@@ -186,11 +192,13 @@ def rollout(
     }
     if policy == "torch" and model is None:
         asked.notices.append("no --model: a tiny one with random weights answers, which means nothing")
+    keys = [task.key for task in asked.tasks]
+    asked.notices += [said for said in (says, asking.untrained(manner, keys)) if said]
     for notice in asked.notices if not quiet else ():
         say(notice)
     with failing(CANNOT_WRITE, OSError, RunError), failing(USAGE, RunMismatchError, InputError):
         again = [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]
-        looks = (mode, drawn, drawn_size, titled)
+        looks = (mode, manner, titled)
         summary, kept = _made(
             asked, decider, folder, config, budget, params, group, concurrency, looks, images, probes, again, quiet
         )
@@ -217,6 +225,7 @@ class _Asked:
         path_column: str | None,
         z_column: str | None,
         limit: int | None,
+        wording: Wording,
     ) -> None:
         from specvet.data.asking import tasks_of
         from specvet.data.questions import is_question_file, read_questions
@@ -251,7 +260,7 @@ class _Asked:
             questions = questions[:limit]
             named = tasks_of(questions, files[0], given.values())
             self.tasks = list(named.values())
-            self.wanted = wanted_of_questions(questions, named)
+            self.wanted = wanted_of_questions(questions, named, wording)
             self.total = len(questions)
             return
         if not task:
@@ -276,7 +285,7 @@ def _made(
     params: SamplingParams,
     group: int,
     concurrency: int,
-    looks: tuple[str, str, Any, TitleMode | None],
+    looks: tuple[str, Manner, TitleMode | None],
     images: bool,
     probes: bool,
     again: list[Answer],
@@ -291,9 +300,11 @@ def _made(
     from specvet.vetting.rollouts import Measuring, rollout_settings
     from specvet.vetting.rollouts import rollout as roll_out
 
-    mode, style, size, title = looks
+    mode, manner, title = looks
+    style, size, wording = manner.style, manner.pixels, manner.wording
     with ExitStack() as stack:
-        settings = rollout_settings(asked.tasks, decider, group, params, mode, budget, style, size, title)  # type: ignore[arg-type]
+        drawing = (mode, budget, style, size, title, wording)
+        settings = rollout_settings(asked.tasks, decider, group, params, *drawing)  # type: ignore[arg-type]
         run = stack.enter_context(RunFolder.open(folder, kind="rollout", config=config | settings))
         for answer in again:
             run.retry(answer)
@@ -304,7 +315,15 @@ def _made(
             engine = Measuring(cast("Policy", decider), budget, run.images.put if images else None)
         else:
             engine = opened = models.opened_engine(
-                stack, decider, run, budget, params, style=style, images=images, concurrency=concurrency
+                stack,
+                decider,
+                run,
+                budget,
+                params,
+                style=style,
+                images=images,
+                concurrency=concurrency,
+                wording=wording,
             )
             if probes:
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specvet.cli import models, train_plot, train_specialist
+from specvet.cli import models, train_base, train_plot, train_specialist
 from specvet.cli import train_options as options
 from specvet.cli.console import print_json
 
@@ -200,5 +200,6 @@ def _act(
     return run(config, out, trackers or [], prices, probes, json, quiet)
 
 
+app.command()(train_base.base)
 app.command()(train_plot.plot)
 app.command()(train_specialist.specialist)

@@ -34,12 +34,13 @@ def dry(config: TrainConfig, prices: str | None, assume: list[str], json: bool, 
     from specvet.training.dry import assumptions, dry_grpo, dry_sft
     from specvet.training.estimate import load_prices, price_of
     from specvet.training.inputs import grpo_data, sft_data
-    from specvet.training.opening import chat_format_of
+    from specvet.training.opening import chat_format_of, check_model
 
     told: SftDry | GrpoDry
     with failing(USAGE, ConfigError, InputError, PolicyError), tempfile.TemporaryDirectory(prefix="specvet-") as folder:
         price = price_of(load_prices(prices), config.backend, config.model.name)
         assumed = assumptions(assume)
+        check_model(config)
         format = chat_format_of(config)
         if isinstance(config.loop, SftConfig):
             train, validation, rejects = sft_data(config.loop, format, folder)

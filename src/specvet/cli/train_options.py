@@ -31,7 +31,9 @@ Backend = Annotated[
 From = Annotated[
     str | None,
     typer.Option(
-        "--from", metavar="RUN|CHECKPOINT|ADDRESS", help="Weights to begin from, as an earlier run saved them."
+        "--from",
+        metavar="RUN|CHECKPOINT|MODEL|ADDRESS",
+        help="Weights to begin from: of an earlier run, or of a model folder (as --model).",
     ),
 ]
 Out = Annotated[str | None, typer.Option("--out", metavar="RUN", help="Run folder; by default runs/ and the time.")]
@@ -109,7 +111,10 @@ def resolved(
             told = "give one of them" if profile else f"profiles are {', '.join(profile_names())}"
             raise ConfigError(f"--profile or --config: which settings? {told}")
         if start is not None:
+            given_start = start
             start, trainer, of_start = _begun(start, out)
+            if start is None and overrides.get("model.name", of_start["model.name"]) != of_start["model.name"]:
+                raise ConfigError(f"--from {given_start}: is a model, and --model names another; give one of them")
             backend = backend or trainer
             overrides = {k: v for k, v in of_start.items() if not _named(k, overrides)} | overrides
         if config is None:
@@ -147,9 +152,12 @@ _OF_START = {
 """What a checkpoint decides, since its weights are of no other shape and lie nowhere else."""
 
 
-def _begun(given: str, out: str | None) -> tuple[str, str | None, dict[str, Any]]:
-    """The checkpoint (or address) that `--from` names, its files not yet read, who made it, and what it decides."""
-    from specvet.training.checkpoints import FILE, SCHEMES, checkpoints, read_checkpoint, resolve_start
+def _begun(given: str, out: str | None) -> tuple[str | None, str | None, dict[str, Any]]:
+    """The checkpoint (or address) that `--from` names, its files not yet read, who made it, and what it decides.
+
+    A model folder, or a run that made one, is no checkpoint: it is the model that is trained.
+    """
+    from specvet.training.checkpoints import FILE, SCHEMES, checkpoints, made_model, read_checkpoint, resolve_start
 
     folder = Path(given)
     if (run := _that_began(given, out)) is not None:
@@ -157,6 +165,8 @@ def _begun(given: str, out: str | None) -> tuple[str, str | None, dict[str, Any]
         return run.start, run.backend, _decided(run.model_dump(include={"model", "method"}))
     if given.startswith(SCHEMES):
         return given, given.partition("://")[0], {}
+    if (model := made_model(folder)) is not None:
+        return None, None, {"model.name": str(model)}
     if (folder / FILE).is_file():
         found = read_checkpoint(folder, verify=False)
     elif saved := checkpoints(folder):

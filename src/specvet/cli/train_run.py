@@ -47,6 +47,7 @@ def run(
     from specvet.training.config import ConfigError
     from specvet.training.estimate import load_prices, price_of
     from specvet.training.inputs import check_named
+    from specvet.training.opening import check_model
     from specvet.training.trainer import TrainerError
     from specvet.training.watch import TrackerError, check_trackers
 
@@ -55,6 +56,7 @@ def run(
         price = price_of(load_prices(prices), config.backend, config.model.name)
         check_trackers(trackers)
         check_named(config.loop)
+        check_model(config)
     again = same_command(str(folder), out)
     try:
         with (

@@ -176,6 +176,8 @@ def rollout_command(model: list[str], run: Path | None, config: TrainConfig | No
     dev = run / "data" / "dev.jsonl" if asked.dev == "toy" else Path(asked.dev or "")
     told = {
         "--style": asked.style,
+        "--size": asked.size,
+        "--wording": asked.wording,
         "--title": asked.title,
         "--temperature": f"{asked.temperature:g}",
         "--top-p": f"{asked.top_p:g}",
@@ -185,12 +187,14 @@ def rollout_command(model: list[str], run: Path | None, config: TrainConfig | No
         "--context": str(asked.budget.context),
         "--max-seconds": f"{asked.budget.max_seconds:g}",
     }
-    own = [part for option, value in told.items() if value != _ROLLOUT[option] for part in (option, value)]
+    own = [part for option, value in told.items() if value and value != _ROLLOUT[option] for part in (option, value)]
     return shlex.join(["specvet", "rollout", str(dev) if dev.is_file() else "QUESTIONS", *model, *own])
 
 
 _ROLLOUT = {
     "--style": "reference",
+    "--size": None,
+    "--wording": "full",
     "--title": "plain",
     "--temperature": "1",
     "--top-p": "1",

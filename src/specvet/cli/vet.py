@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from specvet.cli import models
+from specvet.cli import asking, models
 from specvet.cli.console import print_json, say
 from specvet.cli.failure import (
     CANNOT_WRITE,
@@ -24,7 +24,7 @@ from specvet.cli.failure import (
     CommandError,
     failing,
 )
-from specvet.cli.plot import figure_style, frame_mode
+from specvet.cli.plot import frame_mode
 from specvet.cli.signals import stopped_by_signals
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def vet(
     task: Annotated[
         list[str], typer.Option("--task", help="Tasks, as in cv,wd; all; or a YAML file of your own. May be repeated.")
     ],
-    policy: models.PolicyName = "line-indices",
+    policy: models.PolicyNameOrDefault = None,
     model: models.Model = None,
     adapter: models.Adapter = None,
     base_url: models.BaseUrl = None,
@@ -73,14 +73,9 @@ def vet(
         ),
     ] = "careful",
     images: Annotated[bool, typer.Option("--images", help="Draw and keep the pictures of what was looked at.")] = False,
-    style: Annotated[
-        str,
-        typer.Option(
-            "--style",
-            metavar="reference|compact",
-            help="Of pictures: the published figure, or the small one, which is drawn several times faster.",
-        ),
-    ] = "reference",
+    wording: asking.Wording = None,
+    style: asking.Style = None,
+    size: asking.Size = None,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="Go on with a run that exists, or refuse to.")
     ] = True,
@@ -91,12 +86,20 @@ def vet(
     json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 when a file could not be read.")] = False,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, metavar="N", help="Spectra that a model is asked about at a time.")
+    ] = 16,
     max_tokens: Annotated[
-        int, typer.Option("--max-tokens", min=1, metavar="N", help="That a model may have for one turn.")
-    ] = 2_048,
+        int | None,
+        typer.Option("--max-tokens", min=1, metavar="N", help="That a model may have for one turn; by default 2,048."),
+    ] = None,
     probes: Annotated[
-        bool, typer.Option("--probes/--no-probes", help="Check first that pictures reach a model, and more.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--probes/--no-probes",
+            help="Check first that pictures reach a model, and more; by default unless it is the embedded one.",
+        ),
+    ] = None,
 ) -> None:
     """Vet spectra: YES, NO, UNSURE or NO_DATA, with evidence.
 
@@ -109,12 +112,12 @@ def vet(
       SDSS-V   field mjd catalogid
       DESI     targetid healpix [survey program]
 
-    Optional columns: id, row (counted from 0), ra, dec, z. Every verdict is on disk before the next begins: Ctrl-C
-    finishes the one at hand, and the same command goes on. What is finished is never done again: an entry whose file
+    Optional columns: id, row (counted from 0), ra, dec, z. Every verdict is on disk as soon as it is made: Ctrl-C
+    finishes what is under way, and the same command goes on. What is finished is never done again: an entry whose file
     or z has changed since is named, and keeps its verdict.
 
-    A model (torch, openai, trio, tinker) is asked greedily, about one spectrum after the other; `specvet rollout` asks
-    it about many at a time.
+    A model (embedded, torch, openai, …) is asked greedily, about many spectra at a time, and as its folder says that
+    it is asked (specvet.json: wording, style, size, turns, tokens), but for what is said here.
 
     \b
     Exit codes:
@@ -125,28 +128,52 @@ def vet(
       4    the disk is full, or the run folder cannot be written
       130  interrupted; what was decided is kept
     """
-    mode, drawn = frame_mode(frame), figure_style(style)
-    titled = models.title_mode(title) if models.is_model(policy) else None
+    mode = frame_mode(frame)
     from itertools import islice
 
     from specvet.agent import Budget
+    from specvet.policies import default_policy
+    from specvet.policies.manner import PUBLISHED
+    from specvet.policies.tokens import PolicyError
     from specvet.records import RunError, RunFolder, RunMismatchError
     from specvet.records.schema import Answer
     from specvet.tasks import TaskError, resolve_tasks
     from specvet.vetting.inputs import InputError, expand_inputs
     from specvet.vetting.runner import vet as vet_all
-    from specvet.vetting.runner import vet_settings
+    from specvet.vetting.settings import vet_settings
 
+    with failing(USAGE, TaskError):
+        tasks = resolve_tasks(task)
+    keys = [one.key for one in tasks]
+    if policy is None:
+        if model is not None:
+            raise CommandError("--model: say with --policy who runs it: embedded, torch, openai, trees, …", USAGE)
+        with failing(USAGE, PolicyError):
+            policy = default_policy(keys)
+    titled = models.title_mode(title) if models.is_model(policy) else None
+    given = {"wording": wording, "style": style, "size": size, "turn_tokens": max_tokens}
+    manner, says = asking.manner_for(policy, model, given, PUBLISHED)
+    drawn, pixels = manner.style, manner.pixels
     decider: Policy | ModelPolicy
     params = None
     with failing(USAGE, TaskError, InputError):
-        tasks = resolve_tasks(task)
         if models.is_model(policy):
             from specvet.policies.options import ModelOptions
             from specvet.policies.tokens import SamplingParams
 
-            params = SamplingParams(max_tokens, temperature=0.0)
-            options = ModelOptions(model, adapter, None, format, tokenizer, base_url, device, dtype, tools=tools)
+            params = SamplingParams(manner.turn_tokens, temperature=0.0)
+            options = ModelOptions(
+                model=model,
+                adapter=adapter,
+                format=format,
+                tokenizer=tokenizer,
+                base_url=base_url,
+                device=device,
+                dtype=dtype,
+                branches=concurrency,
+                context=manner.context,
+                tools=tools,
+            )
             decider = models.open_model(policy, options)
         else:
             decider = models.open_measuring(policy, model)
@@ -163,15 +190,16 @@ def vet(
         raise CommandError(
             f"{folder}: holds a run already; name another folder with --out, or leave out --no-resume", USAGE
         )
-    budget = Budget(turn_tokens=max_tokens)
+    budget = Budget(max_turns=manner.max_turns, turn_tokens=manner.turn_tokens, context=manner.context)
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
     config |= {"images": images, "style": drawn if images else None, "limit": limit}
     config |= {"model": model} if params or model else {}
     config |= {"adapter": adapter, "base_url": base_url} if params else {}
-    config |= vet_settings(tasks, decider, mode, budget, drawn, params=params, title=titled)  # type: ignore[arg-type]
+    looks = (mode, budget, drawn, pixels, params, titled, manner.wording, params is not None)
+    config |= vet_settings(tasks, decider, *looks)  # type: ignore[arg-type]
     told = len(items.notices)
-    if not quiet:
-        for notice in items.notices:
+    for notice in [*items.notices, says, asking.untrained(manner, keys)] if not quiet else ():
+        if notice:
             say(notice)
 
     from specvet.cli.progress import shown_progress
@@ -192,9 +220,19 @@ def vet(
             whoever = cast("Policy", decider)
         else:
             whoever = models.opened_engine(
-                stack, cast("ModelPolicy", decider), run, budget, params, style=drawn, images=images
+                stack,
+                cast("ModelPolicy", decider),
+                run,
+                budget,
+                params,
+                style=drawn,
+                images=images,
+                concurrency=concurrency,
+                wording=manner.wording,
+                guard=True,
             )
-            used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probes else {})
+            probed = policy != "embedded" if probes is None else probes
+            used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probed else {})
         with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
             summary = vet_all(
                 islice(items, limit),
@@ -205,8 +243,10 @@ def vet(
                 budget=budget,
                 images=images,
                 style=drawn,
+                size=pixels,
                 title=titled,
                 usage=used,
+                concurrency=concurrency,
                 progress=progress,
                 stop=stop,
                 total=total,
@@ -215,7 +255,7 @@ def vet(
             for notice in [*items.notices[told:], *_changed(summary)]:
                 say(notice)
         counts = run.count()
-        code = _exit_code(summary, counts, [t.key for t in tasks], strict)
+        code = _exit_code(summary, counts, keys, strict)
         if json:
             print_json(_json_summary(folder, summary, counts, config, code))
         elif not quiet:

@@ -25,8 +25,9 @@ from specvet.views import REFERENCE_STYLE, Size, check_style
 TitleMode = Literal["plain", "file"]
 """`file` writes the file's name over each figure, as in the published data; it may tell a model the class."""
 
-KEPT_FILES = 4
-"""Spectrum files, with all their rows, that are kept open."""
+KEPT_FILES, KEPT_BYTES = 4, 1 << 29
+"""Spectrum files that are kept in memory, with all their rows: so many, and more while they are small. Training asks
+each question again every epoch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class Questions:
     size: Size
     title: str | None
     """Above each figure, as `ZoomTool` takes it."""
-    _files: SpectrumFiles = field(default_factory=lambda: SpectrumFiles(KEPT_FILES), repr=False)
+    _files: SpectrumFiles = field(default_factory=lambda: SpectrumFiles(KEPT_FILES, KEPT_BYTES), repr=False)
 
     def pose(self, asked: Asked) -> Posed:
         """A question with its task and tool. Raises InputError where its spectrum can no longer be read."""

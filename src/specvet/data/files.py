@@ -6,17 +6,23 @@ from collections import OrderedDict
 
 from specvet.spectra import Spectrum, SpectrumReadError, read
 
+_ERROR = 4_096
+"""Bytes that an exception counts as, so that a list of missing files is not kept."""
+
 
 class SelectionError(LookupError):
     """A file that was read but does not hold the target that is asked for."""
 
 
 class SpectrumFiles:
-    """Reads files and picks their rows; keeps the last few (`kept`), or what was wrong with them."""
+    """Reads files and picks their rows; keeps the last few (`kept`), or what was wrong with them, and more of them
+    while their arrays have no more than `kept_bytes`."""
 
-    def __init__(self, kept: int = 1) -> None:
-        self._kept = kept
+    def __init__(self, kept: int = 1, kept_bytes: int = 0) -> None:
+        self._kept, self._kept_bytes = kept, kept_bytes
         self._files: OrderedDict[str, list[Spectrum] | Exception] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._bytes = 0
 
     def has(self, file: str) -> bool:
         """Whether this file is at hand."""
@@ -25,9 +31,14 @@ class SpectrumFiles:
     def spectra(self, file: str) -> list[Spectrum]:
         """All spectra of a file, at least one. Raises what the reader raises, and `SelectionError`."""
         if file not in self._files:
-            self._files[file] = _read(file)
-            while len(self._files) > self._kept:
-                self._files.popitem(last=False)
+            self._files[file] = found = _read(file)
+            self._sizes[file] = _ERROR if isinstance(found, Exception) else sum(map(_size, found))
+            self._bytes += self._sizes[file]
+            while len(self._files) > self._kept and self._bytes > self._kept_bytes:
+                oldest = next(iter(self._files))
+                # Not bound to a name: an error keeps this frame, and with it whatever its names stand for.
+                del self._files[oldest]
+                self._bytes -= self._sizes.pop(oldest)
         self._files.move_to_end(file)
         found = self._files[file]
         if isinstance(found, Exception):  # kept for the next entries of the same file
@@ -46,6 +57,12 @@ def row_of(spectra: list[Spectrum], file: str, row: int) -> Spectrum:
         count = f"{len(spectra)} targets, rows 0 to {len(spectra) - 1}" if len(spectra) > 1 else "one target, row 0"
         raise SelectionError(f"{file}: there is no row {row}; the file holds {count}")
     return found
+
+
+def _size(spectrum: Spectrum) -> int:
+    """Bytes of a spectrum's arrays."""
+    arrays = (spectrum.wavelength, spectrum.flux, spectrum.ivar, spectrum.mask)
+    return sum(array.nbytes for array in arrays if array is not None)
 
 
 def _read(file: str) -> list[Spectrum] | Exception:

@@ -1,12 +1,18 @@
-"""Pictures of a data set: checked and measured without decoding a pixel, read when somebody looks."""
+"""Pictures of a data set: checked and measured without decoding a pixel, read when somebody looks.
+
+A path may name a PNG file, or one of many PNGs that lie one after the other in a file: `00000.pngs#1200+2950` begins at
+byte 1200 of it and has 2950 bytes.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 
 from specvet.chat import Image, ImageError
 
+_PACKED = re.compile(r"(?P<file>.+\.pngs)#(?P<start>\d{1,15})\+(?P<size>\d{1,12})", re.DOTALL)
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
@@ -46,6 +52,10 @@ def picture(path: str) -> Image:
 def picture_bytes(path: str) -> bytes:
     """What the file holds. Raises ImageError for one that cannot be read."""
     try:
+        if packed := _PACKED.fullmatch(path):
+            with open(packed["file"], "rb") as file:
+                file.seek(int(packed["start"]))
+                return file.read(int(packed["size"]))
         with open(path, "rb") as file:
             return file.read()
     except FileNotFoundError:

@@ -6,8 +6,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 
@@ -24,9 +26,9 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     A script that uses it needs the usual `if __name__ == "__main__":`. Ctrl-C and SIGTERM reach the parent alone, from
     the first moment; work that waits when the block is left by an exception is not begun.
     """
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), begin_worker)
     try:
-        with _signals_held():  # a process inherits what is held, also while it imports
+        with signals_held():  # a process inherits what is held, also while it imports
             for _ in range(workers):
                 pool.submit(_nothing)
         yield pool
@@ -36,8 +38,35 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown()
 
 
+def in_any_order(
+    work: Callable[[int], int], items: Iterable[int], workers: int, stop: threading.Event
+) -> Iterator[int]:
+    """What `work` gives for each item, as they get done; with one worker here, in order. After `stop` nothing more is
+    begun. Raises OSError where a worker dies."""
+    left = iter(items)
+    if workers <= 1:
+        for item in left:
+            if stop.is_set():
+                return
+            yield work(item)
+        return
+    running: set[Future[int]] = set()
+    with worker_pool(workers) as pool:
+        while True:
+            while len(running) < 2 * workers and not stop.is_set() and (begun := next(left, None)) is not None:
+                running.add(pool.submit(work, begun))
+            if not running:
+                return
+            try:
+                ready, running = wait_for(running, return_when=FIRST_COMPLETED, timeout=1.0)
+                yield from (future.result() for future in ready)
+            except BrokenProcessPool as e:
+                message = "a worker process died (out of memory?); the same call goes on, fewer workers need less"
+                raise OSError(message) from e
+
+
 @contextmanager
-def _signals_held() -> Iterator[None]:
+def signals_held() -> Iterator[None]:
     """Ctrl-C and SIGTERM wait until the block is left."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -53,7 +82,8 @@ def _nothing() -> None:
     pass
 
 
-def _start() -> None:
+def begin_worker() -> None:
+    """The first thing that a worker does: signals are its parent's, and so is its end."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

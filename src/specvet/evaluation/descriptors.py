@@ -15,10 +15,11 @@ from pydantic import Field
 
 from specvet.data.errors import InputError
 from specvet.evaluation.plan import MEASURING, Label, Part, PolicyPlan, read_part
+from specvet.policies import POLICIES
+from specvet.policies.registry import model_folder
 from specvet.records import file_hash, text_hash, write_atomic
 
-_KNOWN = {"line-indices", "majority", "trees", "cnn", "torch", "openai", "trio", "tinker"}
-RUN_HERE = ("torch", *MEASURING)
+RUN_HERE = ("torch", "embedded", *MEASURING)
 """Policies whose model can be a folder; elsewhere it is a server's name, whatever lies beside the campaign file."""
 _STATED = ("label", "source", "trained_on")
 """What a descriptor says beside what decides. It stands too; what is not said any more is not taken back."""
@@ -63,11 +64,15 @@ class Descriptor(Part):
 
 def describe(slug: str, plan: PolicyPlan, label: str, folder: Path) -> Descriptor:
     """The descriptor of a plan whose paths start in `folder`; hashes its files. Raises InputError."""
-    if plan.policy not in _KNOWN:
-        raise InputError(f"policies.{slug}: there is no policy {plan.policy!r}; known are {', '.join(sorted(_KNOWN))}")
+    if plan.policy not in POLICIES:
+        raise InputError(
+            f"policies.{slug}: there is no policy {plan.policy!r}; known are {', '.join(sorted(POLICIES))}"
+        )
     files: dict[str, str] = {}
     for name, given, prefix in (("model", plan.model, ""), ("adapter", plan.adapter, _ADAPTER)):
         place = located(given, folder) if plan.policy in RUN_HERE else None
+        if place is None and name == "model":
+            place = model_folder(plan.policy, given)  # one that goes by a name: packaged, or fetched
         if place is not None:
             files |= {prefix + path: sha for path, sha in file_hashes(place).items()}
         elif given is not None and given.startswith((".", "/", "~")) and plan.policy in RUN_HERE:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from specvet.evaluation.readings import p_yes_of, texts_of
+from specvet.agent.readings import p_yes_of, texts_of
 from specvet.evaluation.rules import Rule, Word
 from specvet.records import Decision
 from specvet.records.schema import Question, StopReason

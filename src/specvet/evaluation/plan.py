@@ -29,9 +29,10 @@ from specvet.data.errors import InputError
 from specvet.evaluation.rules import STRICT, rule
 from specvet.policies import POLICIES
 from specvet.spectra import FrameMode
+from specvet.tasks import Wording
 from specvet.tasks.yaml_text import StrictLoader
 from specvet.vetting.transcript.safe import one_line
-from specvet.views import REFERENCE_STYLE, Size, check_style
+from specvet.views import REFERENCE_STYLE, Size, check_style, picture_size
 
 MEASURING = ("line-indices", "majority", "trees", "cnn")
 """Policies that measure: the same spectrum gives the same answer, so one seed stands for all."""
@@ -77,7 +78,11 @@ class RunSettings(Part):
     style: str = REFERENCE_STYLE
     """`reference` or `compact`; kept by its full name."""
     size: str | None = None
-    """Of the compact style: `small`, `published` or `448x280`."""
+    """Of the compact style: `small`, `published`, `tiny` or `448x280`."""
+    wording: Wording = "full"
+    """`full` asks a question in the words that it brings along, where it does; see `specvet.tasks.wording`."""
+    guard: bool = False
+    """The program says UNSURE itself where nobody could decide, as `specvet vet` does; see `specvet.agent.guard`."""
     frame: FrameMode = "careful"
     title: Literal["plain", "file"] = "plain"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
@@ -96,13 +101,14 @@ class RunSettings(Part):
     @model_validator(mode="after")
     def _drawable(self) -> RunSettings:
         check_style(self.style, self.pixels)
+        if self.format_reminder and self.wording == "short":
+            raise ValueError("format_reminder: the short wording has none; leave one of them out")
         return self
 
     @property
     def pixels(self) -> Size:
         """`size` as figures take it: (width, height), or a name."""
-        found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", self.size or "")
-        return (int(found[1]), int(found[2])) if found else self.size
+        return picture_size(self.size)
 
 
 HARMLESS = ("concurrency", "device", "timeout", "images")
@@ -113,7 +119,7 @@ class PolicyPlan(Part):
     """A model descriptor as written. Once a campaign has asked it, its slug stands for these very weights."""
 
     policy: str = "torch"
-    """`line-indices`, `majority`, `trees`, `cnn`, `torch`, `openai`, `trio` or `tinker`."""
+    """`line-indices`, `majority`, `trees`, `cnn`, `embedded`, `torch`, `openai`, `trio` or `tinker`."""
     model: str | None = None
     """Folder (relative to the campaign file), hub id, or a server's name for it."""
     adapter: str | None = None
@@ -131,7 +137,8 @@ class PolicyPlan(Part):
     trained_on: tuple[str, ...] | None = None
     """Keys of the tasks whose class it was trained on, so that the others count as unseen; None: not known."""
     settings: dict[str, Any] = {}
-    """`RunSettings` of its own, over those of the campaign."""
+    """`RunSettings` of its own, over those of the campaign. What the model's own folder says of how it is asked joins
+    them, where nothing else is said here."""
 
 
 class Recipe(Part):

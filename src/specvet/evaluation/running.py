@@ -20,13 +20,14 @@ from typing import Any, Protocol, cast
 import yaml
 
 from specvet.agent import Budget
+from specvet.agent.opening import in_wording
 from specvet.agent.talk import ModelPolicy
 from specvet.data.errors import InputError
 from specvet.data.files import printable
 from specvet.data.questions import Asked
 from specvet.evaluation.cells import CELL, CellPlan, read_record
 from specvet.evaluation.folder import CAMPAIGN, CELLS, MANIFEST, POLICIES, SETS, SUMMARY, manifest_of, open_campaign
-from specvet.evaluation.plan import Campaign
+from specvet.evaluation.plan import Campaign, RunSettings
 from specvet.evaluation.rescore import rescore
 from specvet.evaluation.rows import ROWS
 from specvet.evaluation.rules import RULES, rule
@@ -113,7 +114,7 @@ def run_cell(
         if not model:
             for task in tasks:
                 cast("Policy", opened.policy).check(task)
-        looks = (settings.frame, budget, settings.style, size, title)
+        looks = (settings.frame, budget, settings.style, size, title, settings.wording, settings.guard and model)
         decisive = rollout_settings(tasks, opened.policy, 1, params, *looks)
         config = {
             "cell": {"policy": plan.policy.slug, "set": plan.set.slug, "seed": plan.seed, "contract": plan.contract},
@@ -226,13 +227,13 @@ def campaign_text(campaign: Campaign) -> str:
     return str(yaml.safe_dump(told, sort_keys=False, allow_unicode=True))
 
 
-def reminded(question: Question, reminder: bool) -> Question:
-    """A question as it is asked: with the form of an answer once more at its end, where that is wanted.
+def as_asked(question: Question, settings: RunSettings) -> Question:
+    """A question as it is asked: in the wording that is wanted, and with the form of an answer once more at its end.
 
-    Behind its own prompt where it brings one, else behind the system text.
+    Where that reminder is wanted it stands behind the question's own prompt, else behind the system text.
     """
-    if not reminder:
-        return question
+    if not settings.format_reminder:
+        return in_wording(question, settings.wording)
     if question.prompt is not None:
         return question.model_copy(update={"prompt": f"{question.prompt}\n\n{ANSWER_FORM}"})
     return question.model_copy(update={"system": f"{question.system or SYSTEM_TEXT}\n\n{ANSWER_FORM}"})
@@ -247,7 +248,7 @@ def _left(run: RunFolder, asked: QuestionSet, plan: CellPlan) -> Iterator[Asked]
     decided = {decision.id for decision in run.decisions()}
     for one in asked.questions:
         if printable(one.question.id) not in decided:
-            yield Asked(reminded(one.question, plan.settings.format_reminder), one.file, one.where)
+            yield Asked(as_asked(one.question, plan.settings), one.file, one.where)
 
 
 def _opened(folder: Path, plan: CellPlan, config: Mapping[str, Any], stack: ExitStack) -> tuple[RunFolder, Path]:

@@ -11,10 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from specvet.policies.base import Action, Answered, Call, Capability, Malformed, Policy, Trajectory, Truncated, Turn
-    from specvet.policies.registry import MODELS, POLICIES, SPECIALISTS, UnknownPolicyError, open_policy, policy
+    from specvet.policies.registry import (
+        MODELS,
+        PACKAGED_MODEL,
+        POLICIES,
+        SPECIALISTS,
+        UnknownPolicyError,
+        default_policy,
+        open_policy,
+        policy,
+    )
 
 __all__ = [
     "MODELS",
+    "PACKAGED_MODEL",
     "POLICIES",
     "SPECIALISTS",
     "Action",
@@ -27,11 +37,21 @@ __all__ = [
     "Truncated",
     "Turn",
     "UnknownPolicyError",
+    "default_policy",
     "open_policy",
     "policy",
 ]
 
-_REGISTRY = ("MODELS", "POLICIES", "SPECIALISTS", "UnknownPolicyError", "open_policy", "policy")
+_REGISTRY = (
+    "MODELS",
+    "PACKAGED_MODEL",
+    "POLICIES",
+    "SPECIALISTS",
+    "UnknownPolicyError",
+    "default_policy",
+    "open_policy",
+    "policy",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from specvet.policies.base import Policy
@@ -18,6 +20,7 @@ POLICIES = {
     "majority": "the commonest answer of its training questions; trained by `specvet train specialist`",
     "trees": "boosted trees on line indices; trained by `specvet train specialist`",
     "cnn": "a small convolutional network; trained by `specvet train specialist`, and needs specvet[train]",
+    "embedded": "a small vision-language model in the package, on this machine's processor; needs no torch",
     "torch": "a vision-language model on this machine (folder or hub id); needs specvet[train]",
     "openai": "a model behind an OpenAI-compatible server; gives words only, so it cannot be trained on",
     "trio": "a model on PyTRIO, token by token; needs specvet[trio] and a login",
@@ -28,8 +31,15 @@ POLICIES = {
 SPECIALISTS = ("majority", "trees", "cnn")
 """Those that were trained to measure; `policy` opens them from their folder."""
 
-MODELS = ("torch", "openai", "trio", "tinker")
+MODELS = ("embedded", "torch", "openai", "trio", "tinker")
 """Those that `open_policy` opens; a model is shown pictures and answers in words."""
+
+
+RUN_HERE = ("embedded", "torch")
+"""Those of them that run on this machine, from a folder."""
+
+PACKAGED_MODEL = "nano"
+"""Name of the model that `embedded` takes where none is named."""
 
 
 class UnknownPolicyError(ValueError):
@@ -57,6 +67,34 @@ def policy(name: str, model: str | None = None) -> Policy:
     if name in MODELS:
         raise UnknownPolicyError(f"{name!r} is a model, which needs options: open it with `open_policy`")
     raise _unknown(name)
+
+
+def model_folder(policy: str, model: str | None) -> Path | None:
+    """The folder of a model that runs on this machine: as it is given, else by its name in `specvet models`.
+
+    None for a hub id that is not here, for a server's model, and where none is named.
+    """
+    from specvet.policies.catalogue import ModelError, find_model, folder_named
+
+    if policy not in RUN_HERE:
+        return None
+    name = model or (PACKAGED_MODEL if policy == "embedded" else None)
+    if name is None:
+        return None
+    try:
+        return (folder_named(name) if model else None) or find_model(name)
+    except ModelError:
+        return None
+
+
+def default_policy(tasks: Iterable[str]) -> str:
+    """Who decides where nobody is named: `embedded`, where the package holds its model and the model was trained on
+    all these tasks (by key); else `line-indices`, which measures whatever a task file lists."""
+    from specvet.policies.catalogue import PACKAGED
+    from specvet.policies.manner import manner_of
+
+    manner = manner_of(PACKAGED / PACKAGED_MODEL)
+    return "embedded" if manner is not None and set(tasks) <= set(manner.tasks) else "line-indices"
 
 
 def open_policy(name: str, options: ModelOptions) -> TokenPolicy | TextPolicy:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from specvet.chat import ChatFormat, Ledger, Stop
-
 if TYPE_CHECKING:
+    from specvet.chat import ChatFormat, Ledger, Stop
     from specvet.policies.base import Capability
 
 

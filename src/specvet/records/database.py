@@ -120,9 +120,15 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connection]:
-    """All or nothing, and on disk at the end."""
+def transaction(db: sqlite3.Connection, path: Path, *, forced: bool = True) -> Iterator[sqlite3.Connection]:
+    """All or nothing, and forced to disk at the end.
+
+    Without `forced` it is the system that writes it to disk, within seconds: a process that is killed loses nothing, a
+    power cut may lose the last transactions, and never a part of one. The next that is forced forces them too.
+    """
     with naming_trouble(path):
+        if not forced:
+            db.execute("PRAGMA synchronous = NORMAL")
         db.execute("BEGIN IMMEDIATE")
         try:
             yield db
@@ -131,6 +137,9 @@ def transaction(db: sqlite3.Connection, path: Path) -> Iterator[sqlite3.Connecti
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+        finally:
+            if not forced:
+                db.execute("PRAGMA synchronous = FULL")
 
 
 @contextmanager

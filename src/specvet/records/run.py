@@ -176,8 +176,11 @@ class RunFolder(RunReader):
             what += f", sample {decision.sample}" if decision.sample else ""
             raise DuplicateDecisionError(f"{self.path}: {what}: has a decision already; the first stands")
 
-    def record_many(self, decisions: Sequence[Decision]) -> int:
+    def record_many(self, decisions: Sequence[Decision], *, forced: bool = True) -> int:
         """Put decisions on disk in one transaction; those whose (file, row, task, sample) is there are ignored.
+
+        Without `forced` they survive the end of the process, and a power cut only from some seconds later on, or from
+        the next that is forced: for those that can be made again, and come by hundreds a second.
 
         Returns how many were new. Where the task is `*` the id counts too, since that is all in which the list rows of
         one unreadable file differ.
@@ -186,7 +189,7 @@ class RunFolder(RunReader):
         rows = [self._as_row(d) for d in decisions]
         new: list[Decision] = []
         trajectories = 0
-        with database.transaction(self._db, self._file) as db:
+        with database.transaction(self._db, self._file, forced=forced) as db:
             for decision, (values, trajectory) in zip(decisions, rows, strict=True):
                 cursor = db.execute(
                     "INSERT INTO decisions(key, file, row, task, id, answer, stop, spectrum_hash, rest, sample) "

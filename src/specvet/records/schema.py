@@ -130,7 +130,8 @@ class Verdict(_Record):
 
     answer: Answer
     confidence: float | None = Field(default=None, ge=0, le=1)
-    """That the answer is right; None for NO_DATA, FAILED and ERROR."""
+    """That the answer is right; None for NO_DATA, FAILED and ERROR. Of a model it is raw: the probability of the word
+    that it gave, which ranks and is not calibrated."""
     p_yes: float | None = Field(default=None, ge=0, le=1)
     """Probability of YES, where the policy gives one."""
     reason: str

@@ -24,6 +24,8 @@ DECISIVE = (
     "style",
     "size",
     "title",
+    "wording",
+    "guard",
 )
 """Keys of a config that can change a verdict. `tasks` counts where it maps a task's key to its hash."""
 

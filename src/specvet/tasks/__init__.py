@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from specvet.tasks.rewards import Reward, reward
     from specvet.tasks.rivals import builtin_rivals
     from specvet.tasks.task import Borderline, Contaminant, Coverage, Feature, KeyWindow, Requires, Task
-    from specvet.tasks.wording import ANSWER_FORM, SYSTEM_TEXT, prompt, question_text
+    from specvet.tasks.wording import ANSWER_FORM, SHORT_SYSTEM_TEXT, SYSTEM_TEXT, Wording, prompt, question_text
 
 __all__ = [
     "ANSWER_FORM",
+    "SHORT_SYSTEM_TEXT",
     "SYSTEM_TEXT",
     "Borderline",
     "Condition",
@@ -37,6 +38,7 @@ __all__ = [
     "Task",
     "TaskError",
     "Undecidable",
+    "Wording",
     "builtin_rivals",
     "builtin_tasks",
     "lenient_answer",
@@ -59,7 +61,7 @@ _HOME = {
     "rewards": ("Reward", "reward"),
     "rivals": ("builtin_rivals",),
     "task": ("Borderline", "Contaminant", "Coverage", "Feature", "KeyWindow", "Requires", "Task"),
-    "wording": ("ANSWER_FORM", "SYSTEM_TEXT", "prompt", "question_text"),
+    "wording": ("ANSWER_FORM", "SHORT_SYSTEM_TEXT", "SYSTEM_TEXT", "Wording", "prompt", "question_text"),
 }
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 

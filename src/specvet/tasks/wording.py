@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from specvet.tasks.task import Task
+
+Wording = Literal["full", "short"]
+"""`full` tells a task with all that counts; `short` only names it, for a model that was trained on that task and cannot
+read more: it is told of no tool either, since it knows but one."""
 
 SYSTEM_TEXT = (
     "You are an astronomer who vets candidates by eye. You are shown a whole spectrum, and may look more closely at "
@@ -13,6 +18,9 @@ SYSTEM_TEXT = (
 )
 """What every question begins with."""
 
+SHORT_SYSTEM_TEXT = "You vet spectra by eye."
+"""The same in the short wording."""
+
 ANSWER_FORM = (
     r"Answer with <answer>\boxed{YES} and your reasons</answer> or <answer>\boxed{NO} and your reasons</answer>, "
     "once, and call no tool in that turn."
@@ -20,9 +28,12 @@ ANSWER_FORM = (
 """How an answer must look, in the published form."""
 
 
-def question_text(task: Task, max_turns: int) -> str:
-    """The user text of a task's own question: what is asked, what counts, what does not, guidance, how to answer."""
+def question_text(task: Task, max_turns: int, wording: Wording = "full") -> str:
+    """The user text of a task's own question: what is asked, what counts, what does not, guidance, how to answer; in
+    the short wording what is asked, and how many turns there are."""
     turns = "1 turn" if max_turns == 1 else f"{max_turns} turns"
+    if wording == "short":
+        return f"{task.question} You have {turns}."
     return f"{prompt(task)}\n\n{ANSWER_FORM} You have {turns}; a call in the last is not executed."
 
 

@@ -120,6 +120,7 @@ class Batches:
             pool=self._pool,
             keep_image=self._run.folder.images.put,
             concurrency=loop.concurrency,
+            wording=loop.wording,
         )
         try:
             asked = [self._questions.asked[row] for row in rows]
@@ -132,18 +133,13 @@ class Batches:
         members = await self._read_back(asked, posed.tool, epoch)
         missing = [branch for branch in range(self._loop.group) if branch not in members]
         if missing:
-            kept: list[TrajectoryRecord] = []
-            await rollouts.group(
-                posed.question,
-                posed.task,
-                posed.tool,
-                self._loop.group,
-                only=missing,
-                done=lambda record: kept.append(self._keep(asked, record, epoch)),
-            )
-            for record in kept:
-                branch = record.sample - epoch * self._loop.group
-                members[branch] = await asyncio.to_thread(self._member, record, posed.tool)
+            first = epoch * self._loop.group
+
+            def ended(record: TrajectoryRecord, ledger: Ledger | None) -> None:
+                member = self._keep(asked, record, ledger, epoch)
+                members[member.record.sample - first] = member
+
+            await rollouts.group(posed.question, posed.task, posed.tool, self._loop.group, only=missing, ended=ended)
         in_order = [members[branch] for branch in range(self._loop.group)]
         return Group(asked, in_order, first_prompts=_first_prompts(rollouts.policy, self._loop.group))
 
@@ -155,19 +151,20 @@ class Batches:
         members: dict[int, Member] = {}
         for sample, record in self._run.folder.trajectories(*place, samples).items():
             try:
-                members[sample - first] = await asyncio.to_thread(self._member, record, tool, read_back=True)
+                members[sample - first] = await asyncio.to_thread(self._member, record, tool)
             except ImageError as e:
                 self._run.folder.withdraw(*place, [sample], str(e))
             else:
                 self._watch.trajectory()
         return members
 
-    def _keep(self, asked: Asked, record: TrajectoryRecord, epoch: int) -> TrajectoryRecord:
+    def _keep(self, asked: Asked, record: TrajectoryRecord, ledger: Ledger | None, epoch: int) -> Member:
         """One trajectory is over: on disk with it, and with what the policy has used by now.
 
-        Returns it as it was kept: with its number in the run, and with the run's own reward.
+        Returns it as it was kept: with its number in the run, and with the run's own reward. What is learnt from is
+        the ledger at hand, which reads back from disk as the same, bit for bit.
         """
-        earned = score(record, self._format, self._loop.reward)
+        earned = score(record, self._format, self._loop.reward, ledger)
         told = {"score": earned.score, "correct": earned.correct, "format_ok": earned.format_ok} if earned else None
         sample = epoch * self._loop.group + record.sample
         kept = record.model_copy(update={"sample": sample, "reward": told and {k: float(v) for k, v in told.items()}})
@@ -181,17 +178,18 @@ class Batches:
             trajectory=kept,
         )
         self._run.folder.note_session(usage=self._run.used.numbers())
-        self._run.folder.record_many([decision])
+        self._run.folder.record_many([decision], forced=False)
         self._watch.trajectory()
-        return kept
+        return Member(kept, ledger, earned)
 
-    def _member(self, record: TrajectoryRecord, tool: ZoomTool, *, read_back: bool = False) -> Member:
-        """The trajectory with its pictures and reward. Raises ImageError where a picture cannot be had."""
+    def _member(self, record: TrajectoryRecord, tool: ZoomTool) -> Member:
+        """A trajectory that was read back, with its pictures and reward. Raises ImageError where a picture cannot be
+        had."""
         if record.ledger is None:
-            return Member(record, None, None, read_back)
+            return Member(record, None, None, read_back=True)
         wanted = {image.sha256 for image in Ledger.from_dict(record.ledger).images}
         ledger = Ledger.from_dict(record.ledger, self._pictures(wanted, record, tool))
-        return Member(record, ledger, score(record, self._format, self._loop.reward), read_back)
+        return Member(record, ledger, score(record, self._format, self._loop.reward, ledger), read_back=True)
 
     def _pictures(self, wanted: Collection[str], record: TrajectoryRecord, tool: ZoomTool) -> dict[str, Image]:
         """Pictures by hash: from `images/`, else drawn again."""

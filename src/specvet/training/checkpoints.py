@@ -299,10 +299,16 @@ def resolve_start(given: str) -> Start:
     elif (folder / "run.db").is_file():
         found = latest(folder)
     else:
-        raise CheckpointError(f"{given}: is neither a training run nor a checkpoint; give the folder of one")
+        raise CheckpointError(f"{given}: is neither a training run nor a checkpoint nor a model; name one of those")
     if found is None:
         raise CheckpointError(f"{given}: has no checkpoint yet; let that run go on, or begin from another")
     return Start(found.where(found.state), found.where(found.sampler), found)
+
+
+def made_model(folder: str | os.PathLike[str]) -> Path | None:
+    """The model that a folder is, or that a run has made in its `model/`; None for anything else."""
+    place = Path(folder)
+    return next((model for model in (place, place / "model") if (model / "config.json").is_file()), None)
 
 
 def weights_of(config: TrainConfig, checkpoint: Checkpoint | None) -> dict[str, Any]:

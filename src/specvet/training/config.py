@@ -114,6 +114,8 @@ class SftConfig(Part):
     """Longer demonstrations are listed in `rejects.jsonl`, never cut."""
     save_every: int = Field(default=0, ge=0, le=MOST)
     """Steps between checkpoints, besides those at the ends of epochs; 0: none."""
+    save_epochs: int = Field(default=1, ge=1, le=MOST)
+    """Epochs between the checkpoints at their ends; the end of the last has one in any case."""
 
 
 class RewardConfig(Part):
@@ -136,6 +138,10 @@ class GrpoConfig(Part):
     """Of their sampling; 0 takes the likeliest token."""
     style: str = "reference"
     """Of the figure that the model looks at, see `specvet.views`."""
+    size: str | None = None
+    """Of the compact style: `small` (None), `published`, `tiny` or `448x280`."""
+    wording: Literal["full", "short"] = "full"
+    """Of the questions, see `specvet.tasks.wording`."""
     title: Literal["plain", "file"] = "plain"
     """Over the figures of the reference style; a file's name, as in the published data, may give the class away."""
     epochs: int = Field(default=1, ge=1, le=MOST)
@@ -148,6 +154,9 @@ class GrpoConfig(Part):
     clip: tuple[float, float] = (0.8, 1.2)
     """Lowest and highest ratio; "clip higher" is [0.8, 1.28]."""
     reward: RewardConfig = RewardConfig()
+    balance: float = Field(default=0.0, ge=0, le=1)
+    """How far the rarer answer of a task is made up for, see `specvet.training.balance`: 0 counts each question once, 1
+    each answer the same."""
     temperature: float = Field(default=1.0, gt=0)
     """The log-probs q that are recorded are the model's own, at temperature 1 with nothing cut off. At any other
     setting, of this or of `top_p`, tokens are drawn from another distribution than q: r = exp(p − q) still compares the

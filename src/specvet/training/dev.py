@@ -67,6 +67,8 @@ class Dev:
             "fingerprint": policy.fingerprint,
             "group": 1,
             "style": self._questions.style,
+            "size": self._config.size,
+            "wording": self._config.wording,
         }
         with RunFolder.open(self._folder / f"step-{step:06d}", "rollout", settings) as run:
             for task in self._questions.tasks.values():
@@ -78,6 +80,7 @@ class Dev:
                 pool=self._pool,
                 keep_image=run.images.put,
                 concurrency=self._config.concurrency,
+                wording=self._config.wording,
             )
             before = usage_numbers(policy.usage)
             self._done = 0
@@ -101,7 +104,7 @@ class Dev:
         decision = Decision(
             file=file, row=row, task=task, id=asked.question.id, verdict=record.verdict, trajectory=record
         )
-        run.record_many([decision])
+        run.record_many([decision], forced=False)
         self._tell(1)
         return record
 

@@ -223,7 +223,8 @@ def dry_grpo(
             by_task[posed.task.key] = by_task.get(posed.task.key, 0) + 1
             opening = posed.tool.opening()
             not_asked += bool(missing_data(posed.task, opening))
-            told = conversation(posed.question, posed.task, posed.tool, opening, image, config.budget.max_turns)
+            turns = config.budget.max_turns
+            told = conversation(posed.question, posed.task, posed.tool, opening, image, turns, config.wording)
             n = sum(segment.n_tokens for segment in format.opening(told.messages, told.tools))
             lengths.append(n)
             if n >= config.budget.context:  # at least one token must be left to answer with

@@ -37,6 +37,7 @@ from specvet.data.asking import Questions
 from specvet.policies.remote import resolve
 from specvet.policies.tokens import TokenPolicy
 from specvet.records.schema import StopReason
+from specvet.training.balance import Weights, answer_weights
 from specvet.training.batches import Batches, Group
 from specvet.training.config import ConfigError, GrpoConfig, TrainConfig
 from specvet.training.identity import of_questions
@@ -75,6 +76,7 @@ async def grpo(
     steps = loop.epochs * steps_an_epoch(size, loop.questions)
     steps = min(steps, loop.max_steps or steps)
     loss = Loss(loop.loss, loop.clip, loop.entropy)
+    weights = answer_weights((one.question for one in questions.asked), loop.balance)
     batches = Batches(loop, config.seed, trainer.format, questions, run, watch, pool)
     run.hold({"data": of_questions(questions)})
     at = run.begin(trainer, questions.tasks.values())
@@ -112,7 +114,7 @@ async def grpo(
             if not at.step:
                 _check_asked(groups, loop)
 
-            datums, ids, refused = _datums(groups, trainer.context)
+            datums, ids, refused = _datums(groups, trainer.context, weights)
             parts = mini_batches(len(datums), loop.mini_batches, config.seed, at.step)
             lr, kl = learning_rate(loop.optimiser, at.step, steps), None
             with run.naming_the_batch(at, ids):
@@ -139,7 +141,7 @@ async def grpo(
     await saved(at)
 
 
-def _datums(groups: Sequence[Group], context: int | None) -> tuple[list[Datum], list[str], int]:
+def _datums(groups: Sequence[Group], context: int | None, weights: Weights) -> tuple[list[Datum], list[str], int]:
     """(datums of the groups that teach something, the id of each, how many could not be made).
 
     One cannot be made where the model sampled ids that stand for pictures, or where it is longer than the trainer
@@ -147,11 +149,12 @@ def _datums(groups: Sequence[Group], context: int | None) -> tuple[list[Datum], 
     """
     datums, ids, refused = [], [], 0
     for group in groups:
+        weight = weights[group.asked.question.task, group.asked.question.answer]
         for member, advantage in zip(group.members, group.advantages or (), strict=False):
             if advantage is None or member.ledger is None:
                 continue
             try:
-                datum = rl_datum(member.ledger, advantage)
+                datum = rl_datum(member.ledger, weight * advantage)
                 if context is not None and datum.n_tokens > context:
                     raise LedgerError(f"{datum.n_tokens} positions, the trainer takes {context}")
             except LedgerError:

@@ -11,7 +11,7 @@ from specvet.data.errors import InputError, Reject
 from specvet.data.toy import Toy, make_toy
 from specvet.records.errors import naming_a_full_disk
 from specvet.training.config import ConfigError, GrpoConfig, SftConfig
-from specvet.views import check_style
+from specvet.views import check_style, picture_size
 
 TOY = "toy"
 
@@ -24,7 +24,7 @@ def check_named(config: SftConfig | GrpoConfig) -> None:
         raise ConfigError(f"{stage}.data: what shall be {what}? Give --data FILE, or --data toy for a simulated set")
     if isinstance(config, GrpoConfig):
         try:
-            check_style(config.style)
+            check_style(config.style, picture_size(config.size))
         except ValueError as e:
             raise ConfigError(f"grpo.style: {e}") from None
     for path in (config.data, held):
@@ -62,7 +62,7 @@ def grpo_data(config: GrpoConfig, folder: str | Path) -> tuple[Questions, Questi
     toy = _toy(folder) if uses_toy(config) else None
 
     def load(path: str) -> Questions:
-        return load_questions(path, style=config.style, title=config.title)
+        return load_questions(path, style=config.style, size=picture_size(config.size), title=config.title)
 
     train = load(toy.rl_train if toy and config.data == TOY else config.data)
     if config.dev is None:

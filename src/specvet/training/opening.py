@@ -19,6 +19,16 @@ TINY_FORMAT = "qwen2_5_vl"
 TOY = "toy"
 """The tokenizer of a tiny model that has the words of the toy set."""
 
+MADE_HERE = {"nano-base": "specvet train base --out runs/base makes it, and --from runs/base names it"}
+"""Models of profiles that no hub has, and where they come from."""
+
+
+def check_model(config: TrainConfig) -> None:
+    """Whether the model has still to be made. Raises ConfigError, which says how."""
+    name = config.model.name
+    if name in MADE_HERE and not Path(name).is_dir():
+        raise ConfigError(f"model.name: there is no {name} here; {MADE_HERE[name]}")
+
 
 def model_options(config: TrainConfig) -> ModelOptions:
     """The base model, as policies and trainers take it."""

@@ -13,14 +13,18 @@ from specvet.tasks.rewards import Reward, Weights, reward
 from specvet.training.config import RewardConfig
 
 
-def score(record: TrajectoryRecord, format: ChatFormat, rule: RewardConfig) -> Reward | None:
-    """The reward of a trajectory.
+def score(
+    record: TrajectoryRecord, format: ChatFormat, rule: RewardConfig, ledger: Ledger | None = None
+) -> Reward | None:
+    """The reward of a trajectory; `ledger` is its own, where it need not be read from the record.
 
     None where the question has no answer, nothing was sampled, or it ended through no doing of the model's
     (`specvet.agent.rollout.EARNED`): a server that stalls says nothing of a model.
     """
     truth = record.question.answer
-    said = Ledger.from_dict(record.ledger).sampled if record.ledger else ()
+    if ledger is None and record.ledger:
+        ledger = Ledger.from_dict(record.ledger)
+    said = ledger.sampled if ledger is not None else ()
     if truth is None or not said or record.stop not in EARNED:
         return None
     turns = [format.turn_text(turn.ids) for turn in said]

@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specvet.chat import Datum
 from specvet.data.demonstrations import SftRow
 from specvet.policies.remote import resolve
 from specvet.training.config import SftConfig, TrainConfig
@@ -26,6 +27,9 @@ from specvet.training.order import Position, epoch_order, steps_an_epoch
 from specvet.training.run import TrainingRun, Unwatched, Watch, tell
 from specvet.training.schedule import adam, learning_rate
 from specvet.training.trainer import CROSS_ENTROPY, Trainer
+
+KEPT_BYTES = 1 << 30
+"""Of datums that are kept from epoch to epoch: some 40,000 demonstrations of a few small pictures."""
 
 
 async def sft(
@@ -49,6 +53,7 @@ async def sft(
     watch.started(config, run)
     if run.lost:
         watch.message(run.lost)
+    kept = Kept()
 
     for epoch in range(at.epoch, loop.epochs):
         order = epoch_order(len(train), config.seed, epoch)
@@ -58,7 +63,7 @@ async def sft(
             lr = learning_rate(loop.optimiser, at.step, steps)
 
             with run.naming_the_batch(at, [row.id for row in rows]):
-                step = await resolve(trainer.forward_backward([row.datum() for row in rows], CROSS_ENTROPY))
+                step = await resolve(trainer.forward_backward(kept.datums(rows), CROSS_ENTROPY))
                 update = await resolve(trainer.optim_step(adam(loop.optimiser, lr)))
 
             at = at.after(rows=len(rows), updates=1)
@@ -85,23 +90,48 @@ async def sft(
         if at.cursor < len(train):
             break  # somebody said stop
         if validation:
-            watch.step(await _validated(trainer, validation, loop.batch, run, at))
+            watch.step(await _validated(trainer, validation, loop.batch, kept, run, at))
         at = at.epoch_over()
-        watch.message(await run.save(trainer, at))
+        if at.epoch % loop.save_epochs == 0:
+            watch.message(await run.save(trainer, at))
 
     if at != run.position:
         watch.message(await run.save(trainer, at))
 
 
+class Kept:
+    """Datums that were made once and are wanted in every epoch, as far as `KEPT_BYTES` go; the others are made again.
+
+    A small model learns from one faster than it is rendered and its pictures are read.
+    """
+
+    def __init__(self, most: int = KEPT_BYTES) -> None:
+        self._left = most
+        self._kept: dict[int, Datum] = {}
+
+    def datums(self, rows: Sequence[SftRow]) -> list[Datum]:
+        """Those of these rows. Raises InputError for a picture that is gone or has changed."""
+        return [self._datum(row) for row in rows]
+
+    def _datum(self, row: SftRow) -> Datum:
+        found = self._kept.get(id(row))  # rows live as long as the run
+        if found is None:
+            found = row.datum()
+            size = 32 * found.n_tokens + sum(len(segment.png or b"") for segment in found.images)
+            if size <= self._left:
+                self._left -= size
+                self._kept[id(row)] = found
+        return found
+
+
 async def _validated(
-    trainer: Trainer, rows: Sequence[SftRow], batch: int, run: TrainingRun, at: Position
+    trainer: Trainer, rows: Sequence[SftRow], batch: int, kept: Kept, run: TrainingRun, at: Position
 ) -> Mapping[str, Any]:
     """The mean loss over all active tokens of the held-out demonstrations, as a line of the metrics."""
     started = time.perf_counter()
     total, active = 0.0, 0
     for i in range(0, len(rows), batch):
-        datums = [row.datum() for row in rows[i : i + batch]]
-        step = await resolve(trainer.forward(datums, CROSS_ENTROPY))
+        step = await resolve(trainer.forward(kept.datums(rows[i : i + batch]), CROSS_ENTROPY))
         total, active = total + step.loss * step.n_active, active + step.n_active
     seconds = time.perf_counter() - started
     return run.log("validation", at, seconds, loss=total / active, active_tokens=active, demonstrations=len(rows))

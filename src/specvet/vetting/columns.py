@@ -23,7 +23,12 @@ COLUMNS: dict[str, Column] = {
         Column("id", str, "identifier, of the list or else of the file; always text", ucd="meta.id;meta.main"),
         Column("task", str, "key of the question; * for a file that could not be read", ucd="meta.code"),
         Column("answer", str, f"verdict: {_WORDS}", ucd="meta.code.class"),
-        Column("confidence", float, "probability (0-1) that the answer is right", ucd="stat.probability"),
+        Column(
+            "confidence",
+            float,
+            "probability (0-1) that the answer is right; a model's is raw, not calibrated",
+            ucd="stat.probability",
+        ),
         Column("reason", str, "why, in words", ucd="meta.note"),
         Column("p_yes", float, "probability (0-1) of YES", ucd="stat.probability"),
         Column("log_odds", float, "sum of the log-odds (natural logarithm) of the evidence", ucd="stat.likelihood"),

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from specvet.agent import Budget, run_agent
+from specvet.agent.opening import in_wording
 from specvet.agent.rollout import Tally
 from specvet.agent.talk import ModelPolicy
 from specvet.data.asking import TitleMode, figure_title
@@ -30,11 +31,11 @@ from specvet.policies.tokens import SamplingParams
 from specvet.records import WHOLE_FILE, RunFolder, write_atomic
 from specvet.records.schema import Question, SpectrumRef, TrajectoryRecord
 from specvet.spectra import FrameMode
-from specvet.tasks import Task, task_text
+from specvet.tasks import Task, Wording, task_text
 from specvet.tools import ZoomTool
 from specvet.vetting.items import Item
 from specvet.vetting.rows import asked_row, decided, description, error_id, error_row
-from specvet.vetting.runner import vet_settings
+from specvet.vetting.settings import vet_settings
 from specvet.vetting.source import Source
 from specvet.vetting.watch import RolloutProgress, RolloutSummary, RolloutWatch
 from specvet.views import REFERENCE_STYLE, Size
@@ -79,10 +80,12 @@ def wanted_of_items(items: Iterable[Item], tasks: Iterable[Task]) -> Iterator[Wa
     return (Wanted(item, asked) for item in items)
 
 
-def wanted_of_questions(questions: Iterable[Asked], tasks: Mapping[str, Task]) -> Iterator[Wanted]:
-    """Each question with its task, by key."""
+def wanted_of_questions(
+    questions: Iterable[Asked], tasks: Mapping[str, Task], wording: Wording = "full"
+) -> Iterator[Wanted]:
+    """Each question with its task, by key, as it is asked in this wording."""
     for asked in questions:
-        question = asked.question
+        question = in_wording(asked.question, wording)
         item = Item(asked.file, row=question.spectrum.row, id=question.id)
         yield Wanted(item, (tasks[question.task],), question)
 
@@ -97,10 +100,13 @@ def rollout_settings(
     style: str = REFERENCE_STYLE,
     size: Size = None,
     title: TitleMode | None = None,
+    wording: Wording = "full",
+    guard: bool = False,
 ) -> dict[str, Any]:
     """What can change a trajectory, as `RunFolder.open` (in its config) and `RunFolder.settle` take it."""
     sampling = None if hasattr(policy, "act") else params
-    return vet_settings(tasks, policy, frame_mode, budget, style, size, sampling, title) | {"group": group}
+    told = vet_settings(tasks, policy, frame_mode, budget, style, size, sampling, title, wording, guard)
+    return told | {"group": group}
 
 
 class Measuring:
@@ -158,7 +164,7 @@ def rollout(
     receipt; `total` (trajectories) is handed on to `progress`.
 
     `before` is called before the first trajectory is begun, and not at all where none is missing. `title` is as for
-    `specvet.vetting.runner.vet_settings`.
+    `specvet.vetting.settings.vet_settings`.
 
     Raises PolicyError when it is fatal, `DiskFullError`, and what `before` and `wanted` raise.
     """

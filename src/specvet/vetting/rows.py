@@ -80,6 +80,30 @@ def decided(described: dict[str, Any], task: str, outcome: TrajectoryRecord | Ex
     return Decision(**described, task=task, verdict=outcome.verdict, trajectory=outcome)
 
 
+def rated(decision: Decision) -> Decision:
+    """A model's YES or NO with the probability of the word that it gave, read from its ledger: raw, not calibrated.
+
+    The trajectory keeps the verdict as it was said. Any other decision is returned as it is.
+    """
+    record, verdict = decision.trajectory, decision.verdict
+    if record is None or record.ledger is None or verdict.answer not in (Answer.YES, Answer.NO):
+        return decision
+    # Imported here, since it loads tokenizers, which measuring does not need.
+    from specvet.agent.readings import p_yes_of
+    from specvet.chat import LedgerError
+
+    try:
+        p = p_yes_of(record)
+    except LedgerError:
+        return decision
+    if p is None:
+        return decision
+    confidence = p if verdict.answer is Answer.YES else 1.0 - p
+    return decision.model_copy(
+        update={"verdict": verdict.model_copy(update={"p_yes": round(p, 6), "confidence": round(confidence, 6)})}
+    )
+
+
 def one_line(text: str) -> str:
     """`text` on one line and not endless."""
     line = " ".join(printable(text).split())

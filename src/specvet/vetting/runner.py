@@ -1,11 +1,14 @@
 """The batch runner: items in, one decision on disk for each spectrum and task, whatever happens.
 
-    for each item: decided already? → read the file → for each spectrum, for each task: ask the agent → record
+    for each item: decided already? → read the file → for each spectrum, for each task: ask the agent → … → record
 
 A file is read once for as many list rows as follow each other, so a list of targets in large files is best sorted by
 file. A (file, row) that comes twice is vetted once; a file is known by its path, see `specvet.records.run`. What cannot
 be read becomes an ERROR row and what breaks while deciding a FAILED one; both name the exception, and the batch goes
 on. Only a full disk, no memory and Ctrl-C end it, and then the same call goes on where it stopped.
+
+A policy that measures decides in the order of the list. A model is asked about many spectra at a time, and its
+decisions stand in the run in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -14,19 +17,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from specvet.agent import Budget, run_agent, task_hash
+from specvet.agent import Budget, run_agent
 from specvet.data.asking import TitleMode, figure_title
 from specvet.data.files import failure, printable
 from specvet.policies import Policy
 from specvet.records import WHOLE_FILE, Decision, DiskFullError, RunFolder, write_atomic
-from specvet.records.schema import Question, SpectrumRef, TrajectoryRecord
+from specvet.records.schema import Question, SpectrumRef
 from specvet.spectra import FrameMode, Spectrum
 from specvet.tasks import Task, task_text
 from specvet.tools import ZoomTool
+from specvet.vetting.deciding import Decider, ManyAtOnce, OneByOne, Outcome
 from specvet.vetting.items import Item
 from specvet.vetting.rows import (
     asked_row,
@@ -35,8 +39,10 @@ from specvet.vetting.rows import (
     error_id,
     error_row,
     is_users_z,
+    rated,
     selection,
 )
+from specvet.vetting.settings import vet_settings
 from specvet.vetting.source import Source, file_state
 from specvet.vetting.watch import Progress, VetSummary, Watch
 from specvet.views import COMPACT_STYLE, REFERENCE_STYLE, RenderPool, Size, check_style
@@ -45,8 +51,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from specvet.agent import Engine
-    from specvet.agent.talk import ModelPolicy
-    from specvet.policies.tokens import SamplingParams
 
 _BUDGET = Budget()
 
@@ -55,43 +59,6 @@ _BATCH = 500
 
 _BATCH_SECONDS = 1.0
 """How long one may wait for the others."""
-
-
-def vet_settings(
-    tasks: Iterable[Task],
-    policy: Policy | ModelPolicy,
-    frame_mode: FrameMode,
-    budget: Budget,
-    style: str = REFERENCE_STYLE,
-    size: Size = None,
-    params: SamplingParams | None = None,
-    title: TitleMode | None = None,
-) -> dict[str, Any]:
-    """What can change a verdict, as `RunFolder.open` (in its config) and `RunFolder.settle` take it.
-
-    How spectra are drawn counts for a policy that looks at pictures only, `params` for a model. `title` None is
-    `plain` for a model and `file` for others.
-    """
-    model = not hasattr(policy, "act")
-    format = getattr(policy, "format", None)
-    settings: dict[str, Any] = {
-        "policy": policy.name,
-        "policy_fingerprint": getattr(policy, "fingerprint", ""),
-        "frame_mode": frame_mode,
-        "budget": dict(budget.settings(tokens=model)),
-        "tasks": {task.key: task_hash(task) for task in tasks},
-    }
-    if "images" in policy.capabilities:
-        settings |= {"style": style, "size": _words(size), "title": title or ("plain" if model else "file")}
-    if params is not None:
-        settings["sampling"] = {name: value for name, value in asdict(params).items() if name != "max_tokens"}
-    if format is not None:
-        settings |= {"format": format.name, "vocabulary": format.vocabulary.fingerprint}
-    return settings
-
-
-def _words(size: Size) -> str | None:
-    return f"{size[0]}x{size[1]}" if isinstance(size, tuple) else size
 
 
 def vet(
@@ -107,6 +74,7 @@ def vet(
     size: Size = None,
     title: TitleMode | None = None,
     usage: Callable[[], Mapping[str, float]] = dict,
+    concurrency: int = 16,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     total: int | None = None,
@@ -115,36 +83,38 @@ def vet(
 
     Pictures are drawn for a policy that looks at them and where `images` keeps them, in `style` and `size` (see
     `specvet.views.full_view`): the compact style here, since it takes a millisecond, others in a process with a
-    deadline. When `stop` is set the decision at hand is finished and recorded, then
-    `vet` returns with `interrupted`. `total` is only handed on to `progress`. A model comes in an `Engine`, which has
-    budget, sampling and drawing of its own, and is asked about one spectrum after the other; `usage` tells what it has
-    used by now (see `specvet.policies.tokens.usage_numbers`), for the receipt.
+    deadline. When `stop` is set nothing more is begun; what is under way is finished and recorded, then `vet` returns
+    with `interrupted`. `total` is only handed on to `progress`. A model comes in an `Engine`, which has budget,
+    sampling and drawing of its own, and is asked about `concurrency` spectra at a time; `usage` tells what it has used
+    by now (see `specvet.policies.tokens.usage_numbers`), for the receipt.
 
-    Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, and what `items` raises.
+    Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, a fatal PolicyError, and what
+    `items` raises.
     """
     keys = [task.key for task in tasks]
     if not keys or len(set(keys)) != len(keys):
         raise ValueError(f"tasks: give at least one, each once, not {keys}")
     style = check_style(style, size)
     if _is_engine(policy):
-        run.settle(vet_settings(tasks, policy.policy, frame_mode, policy.budget, style, size, policy.params, title))
+        decisive = (frame_mode, policy.budget, style, size, policy.params, title, policy.wording, policy.guarded)
+        run.settle(vet_settings(tasks, policy.policy, *decisive))
     else:
         run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size, title=title))
     for task in tasks:  # what was asked, in full: a user's file may change or go, and so may a built-in task
         write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
     keep = run.images.put if images else None
     draws = not _is_engine(policy) and (images or "images" in policy.capabilities)
+    stop = stop or threading.Event()
     with RenderPool() if draws and style != COMPACT_STYLE else nullcontext() as pool:
-
-        def ask(question: Question, task: Task, tool: ZoomTool) -> TrajectoryRecord:
-            if _is_engine(policy):
-                return policy.ask(question, task, tool)
-            return run_agent(question, task, tool, policy, budget, pool, keep)
-
+        decider: Decider
+        if _is_engine(policy):
+            decider = ManyAtOnce(policy, concurrency, stop)
+        else:
+            decider = OneByOne(lambda question, task, tool: run_agent(question, task, tool, policy, budget, pool, keep))
         watch = Watch(progress, total, time.perf_counter())
         named = figure_title(title or ("plain" if _is_engine(policy) else "file"), style)
         look = partial(ZoomTool, mode=frame_mode, title=named, style=style, size=size)
-        return _Batch(run, tasks, look, ask, usage, stop or threading.Event(), watch).through(items)
+        return _Batch(run, tasks, look, decider, usage, stop, watch).through(items)
 
 
 def _is_engine(policy: Policy | Engine) -> TypeIs[Engine]:
@@ -152,10 +122,21 @@ def _is_engine(policy: Policy | Engine) -> TypeIs[Engine]:
     return hasattr(policy, "ask")
 
 
-Ask = Callable[[Question, Task, ZoomTool], TrajectoryRecord]
-
 Look = Callable[..., ZoomTool]
 """A tool for one spectrum, seen at a redshift `z` of the user's own."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A list entry on its way."""
+
+    item: Item
+    open: int = 1
+    """Decisions under way, and one for the entry itself until all of it was begun."""
+    rows: int | None = None
+    """Spectra of a whole file, once all were begun."""
+    shared: bool = False
+    """Some of it is under way for another entry, which will say when it is over."""
 
 
 @dataclass(slots=True)
@@ -165,7 +146,7 @@ class _Batch:
     run: RunFolder
     tasks: list[Task]
     look: Look
-    ask: Ask
+    decider: Decider
     usage: Callable[[], Mapping[str, float]]
     stop: threading.Event
     watch: Watch
@@ -173,6 +154,8 @@ class _Batch:
     keys: frozenset[str] = frozenset()
     first: int = 0
     """Number of the first decision of this session."""
+    under_way: set[tuple[str, int, str]] = field(default_factory=set)
+    """(key, row, task) of decisions that were begun and are not made yet."""
     waiting: dict[tuple[str, int, str], Decision] = field(default_factory=dict)
     """ERROR rows that are not on disk yet, by (file, row, id)."""
     since: float = 0.0
@@ -186,16 +169,18 @@ class _Batch:
         watch, interrupted = self.watch, False
         try:
             for item in items:
-                if self.stop.is_set() or not self._item(item):
+                entry = _Entry(item)
+                if self.stop.is_set() or not self._item(entry):
                     interrupted = True
                     break
-                watch.items += 1
-                watch.tell(item.file, len(self.waiting))
+                self._close(entry)
+            self.decider.finish()
         except DiskFullError:
             self.waiting.clear()  # vetted again when there is room
             raise
-        except KeyboardInterrupt:
-            interrupted = True
+        except BaseException as e:
+            interrupted = isinstance(e, KeyboardInterrupt)
+            self.decider.abandon()
             raise
         finally:
             self._flush()
@@ -213,8 +198,20 @@ class _Batch:
             seconds=round(watch.seconds, 3),
         )
 
-    def _item(self, item: Item) -> bool:
-        """All of one list entry; False when it was stopped on the way."""
+    def _close(self, entry: _Entry) -> None:
+        """One decision of an entry is made, or all of it was begun; when nothing is open it is over."""
+        entry.open -= 1
+        if entry.open:
+            return
+        file = printable(entry.item.file)
+        if entry.rows is not None and not entry.shared:
+            self.run.mark_finished(file, selection(entry.item), self.keys, entry.rows)
+        self.watch.items += 1
+        self.watch.tell(file, len(self.waiting))
+
+    def _item(self, entry: _Entry) -> bool:
+        """Begin all of one list entry; False when it was stopped on the way."""
+        item = entry.item
         skipped = self.watch.skipped
         if self._known(item):
             if self.watch.skipped > skipped:
@@ -233,12 +230,12 @@ class _Batch:
         if self.source.state is not None:
             self.run.note_state(printable(item.file), self.source.state)
         for spectrum in spectra:
-            if not self._spectrum(item, spectrum):
+            if not self._spectrum(entry, spectrum):
                 return False
         if self.watch.skipped > skipped:
             self._compare(item)
         if item.row is None:
-            self.run.mark_finished(printable(item.file), selection(item), self.keys, len(spectra))
+            entry.rows = len(spectra)
         return True
 
     def _known(self, item: Item) -> bool:
@@ -281,10 +278,16 @@ class _Batch:
             was, is_now = ("none" if v is None else f"{v:g}" for v in (given, item.z))
             self.watch.note_change(f"{file}: vetted with the list's z = {was}, now z = {is_now}")
 
-    def _spectrum(self, item: Item, spectrum: Spectrum) -> bool:
-        """All tasks about one spectrum; False when it was stopped on the way."""
+    def _spectrum(self, entry: _Entry, spectrum: Spectrum) -> bool:
+        """Begin all tasks about one spectrum; False when it was stopped on the way."""
+        item, key = entry.item, self.run.key(printable(entry.item.file))
         found = self.run.found(printable(item.file), spectrum.row)
         made = {task: n for (task, _), n in found.items() if task in self.keys}
+        begun = {task for task in self.keys if (key, spectrum.row, task) in self.under_way}
+        if begun and made.keys() | begun == self.keys:
+            self.watch.duplicates += 1
+            entry.shared = True
+            return True
         error = found.get((WHOLE_FILE, error_id(item)), 0)
         if error or made.keys() == self.keys:
             self._seen(max(error, *made.values(), 0), len(made) + (error > 0))
@@ -301,28 +304,30 @@ class _Batch:
         for task in self.tasks:
             if task.key in made:
                 continue
-            if self.stop.is_set():
+            if self.stop.is_set() or not self._begin(entry, described, task, tool):
                 return False
-            self._decide(described, task, tool)
         return True
 
-    def _decide(self, described: dict[str, Any], task: Task, tool: ZoomTool) -> None:
+    def _begin(self, entry: _Entry, described: dict[str, Any], task: Task, tool: ZoomTool) -> bool:
         file, row = described["file"], described["row"]
-        place = SpectrumRef(path=file, row=row)
-        try:
-            question = Question(id=f"{file}#{row}/{task.key}", task=task.key, spectrum=place)
-            outcome: TrajectoryRecord | Exception = self.ask(question, task, tool)
-        except (DiskFullError, MemoryError):
-            raise
-        except Exception as e:  # one broken spectrum must not stop a night's batch
-            if getattr(e, "fatal", False):  # of a model: every other spectrum would meet the same
-                raise
-            outcome = e
-        try:
-            self._record(decided(described, task.key, outcome))
-        except ValueError as e:  # what a policy said is no text, such as half a surrogate pair
-            self._record(decided(described, task.key, e))
-        self.watch.tell(file, 0)
+        question = Question(id=f"{file}#{row}/{task.key}", task=task.key, spectrum=SpectrumRef(path=file, row=row))
+        place = (self.run.key(file), row, task.key)
+
+        def tell(outcome: Outcome) -> None:
+            self.under_way.discard(place)
+            try:
+                self._record(rated(decided(described, task.key, outcome)))
+            except ValueError as e:  # what a policy said is no text, such as half a surrogate pair
+                self._record(decided(described, task.key, e))
+            self.watch.tell(file, 0)
+            self._close(entry)
+
+        self.under_way.add(place)
+        entry.open += 1
+        if self.decider.begin(question, task, tool, tell):
+            return True
+        self.under_way.discard(place)
+        return False
 
     def _record(self, decision: Decision) -> None:
         """Put a decision on disk, after the ERROR rows that came before it, in one transaction."""

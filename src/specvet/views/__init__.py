@@ -10,7 +10,7 @@ from specvet.views.compact import compact_array, draw_compact
 from specvet.views.exact import draw
 from specvet.views.reference import STYLE as REFERENCE_STYLE
 from specvet.views.render import RenderError, RenderPool, RenderTimeout
-from specvet.views.view import Size, View, check_style, full_view, zoom_view
+from specvet.views.view import Size, View, check_style, full_view, picture_size, zoom_view
 
 __all__ = [
     "COMPACT_STYLE",
@@ -25,5 +25,6 @@ __all__ = [
     "draw",
     "draw_compact",
     "full_view",
+    "picture_size",
     "zoom_view",
 ]

@@ -4,6 +4,8 @@ Style `compact-1`. The picture is grey; RGB is the same picture three times, for
 whole numbers of a model's image units, so that its processor does not resize it. Which family takes which is said at
 `SIZES`: `published` suits all of them, `small` only those of 28-pixel units.
 
+A full view of fewer than 300 pixels across shows medians, see `compact_overview`.
+
 From back to front: light bands where wavelengths deserve doubt (arm joins, the Earth's air), darker bands at bad
 pixels, a grid at the labelled ticks, a grey band of ±1σ in zooms, the spectrum as a black line one pixel wide, the
 frame. Holes in the data stay open. What the flux range cuts off (see `flux_range`) has a triangle outside the frame.
@@ -20,6 +22,7 @@ from specvet.views.compact_axes import Axis, axis
 from specvet.views.compact_glyphs import HEIGHT as TEXT_HEIGHT
 from specvet.views.compact_glyphs import fitted, text_ink
 from specvet.views.compact_line import SUB, coverage, envelope, holes, stroke
+from specvet.views.compact_overview import BELOW, overview
 from specvet.views.compact_range import flux_range
 from specvet.views.png import LEVEL, encode_png
 from specvet.views.points import MAX_WAVELENGTH, Bools, Floats, check_points, points
@@ -32,10 +35,13 @@ STYLE = "compact-1"
 SIZES: dict[str, tuple[Size, Size]] = {
     "small": ((448, 280), (308, 224)),
     "published": ((896, 448), (672, 448)),
+    "tiny": ((224, 168), (252, 196)),
 }
 """Name: (width, height) of a full view and of a zoom. `small` is of multiples of 28, for models with 14-pixel patches
 merged 2 x 2 (Qwen2-VL, Qwen2.5-VL and small models of that make): 160 and 88 tokens. `published` is of multiples of
-224, which 28 and 32 (Qwen3-VL, Qwen3.5: 16-pixel patches, merged) both divide: 512 and 384, or 392 and 294 tokens."""
+224, which 28 and 32 (Qwen3-VL, Qwen3.5: 16-pixel patches, merged) both divide: 512 and 384, or 392 and 294 tokens.
+`tiny` is for the smallest models: 48 and 63 tokens, of multiples of 28; a column of its full view spans some 30 Å of a
+survey's spectrum, so that a narrow line is a speck there, and must be zoomed into to be read."""
 
 MIN_SIZE, MAX_SIZE = (224, 168), (4096, 4096)
 """Below, an axis may have fewer than two labels."""
@@ -123,6 +129,8 @@ def compact_array(
     rows, columns = plot.shape
 
     x_low, x_high = _span(float(x[0]), float(x[-1]))
+    if window is None and width < BELOW:
+        x, y, sigma, bad = overview(x, y, sigma, bad, columns)
     y_low, y_high = flux_range(y, None if bad is None else ~bad, sigma)
     x_scale, y_scale = columns / (x_high - x_low), rows / (y_high - y_low)
     x_axis = axis(x_low, x_high, max(2, columns // X_TICK_PIXELS), plain_from=0.1, plain_below=1e5)

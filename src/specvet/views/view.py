@@ -7,6 +7,7 @@ small drawing of `specvet.views.compact`, for models trained on it.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from specvet.records import array_hash, text_hash
 from specvet.spectra.lines import TELLURIC_BANDS_AIR, in_medium
 from specvet.spectra.spectrum import Spectrum
-from specvet.views import compact
+from specvet.views import compact, compact_overview
 from specvet.views.exact import draw
 from specvet.views.points import points
 from specvet.views.reference import STYLE
@@ -30,8 +31,8 @@ STYLES = (STYLE, compact.STYLE)
 SHORT = {"reference": STYLE, "compact": compact.STYLE}
 
 Size = str | tuple[int, int] | None
-"""Of a compact drawing: `small` (None) or `published`, see `specvet.views.compact.SIZES`, or (width, height) in pixels.
-None in the reference style, where the size follows from the data."""
+"""Of a compact drawing: `small` (None), `published` or `tiny`, see `specvet.views.compact.SIZES`, or (width, height) in
+pixels. None in the reference style, where the size follows from the data."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +133,8 @@ class View:
             seen = [(max(a, low), min(b, high)) for a, b in self.doubtful if b >= low and a <= high]
             parts += [f"{self.pixels[0]}x{self.pixels[1]}", array_hash(np.array(seen, dtype=np.float64))]
             parts += ["none" if array is None else array_hash(array) for array in (self.sigma, self.bad)]
+            if self.window is None and self.pixels[0] < compact_overview.BELOW:
+                parts.append("medians")
         return text_hash("\n".join(parts))
 
     def keep(self, png: bytes) -> None:
@@ -163,6 +166,12 @@ def check_style(style: str, size: Size = None) -> str:
     return style
 
 
+def picture_size(text: str | None) -> Size:
+    """A size as it is written: (width, height) of `448x280`; names stay as they are."""
+    match = re.fullmatch(r"\s*(\d{1,6})\s*[x×]\s*(\d{1,6})\s*", text or "")
+    return (int(match[1]), int(match[2])) if match else text
+
+
 def full_view(
     spectrum: Spectrum, z: float = 0.0, title: str | None = None, style: str = STYLE, size: Size = None
 ) -> View:
@@ -175,7 +184,7 @@ def full_view(
             the compact style for none, since a file's name is no evidence.
         style: `reference` (`spec-o3-reference-1`) or `compact` (`compact-1`).
         size: of a compact drawing: `small` (448 x 280 and 308 x 224 pixels, None says the same), `published` (896 x 448
-            and 672 x 448), or (width, height).
+            and 672 x 448), `tiny` (224 x 168 and 252 x 196), or (width, height).
 
     Returns:
         A view that is not drawn yet. It may hold too few points to draw: see `n_points`.
@@ -204,7 +213,7 @@ def zoom_view(
             the compact style for none, since a file's name is no evidence.
         style: `reference` (`spec-o3-reference-1`) or `compact` (`compact-1`).
         size: of a compact drawing: `small` (448 x 280 and 308 x 224 pixels, None says the same), `published` (896 x 448
-            and 672 x 448), or (width, height).
+            and 672 x 448), `tiny` (224 x 168 and 252 x 196), or (width, height).
 
     Returns:
         A view that is not drawn yet. It may hold too few points to draw: see `n_points`.

@@ -1,7 +1,8 @@
 """A hub of one's own on the loopback: the endpoints that `huggingface_hub` asks, and what goes wrong on the way.
 
-It serves folders as data sets: their commit, their tree by pages, and files by Range, large ones by way of a second
-address as the real hub's are. Faults happen once each: a line that is cut, a hub that is busy, bytes that are wrong.
+It serves folders as data sets and as models: their commit, their tree by pages, and files by Range, large ones by way
+of a second address as the real hub's are. Faults happen once each: a line that is cut, a hub that is busy, bytes that
+are wrong.
 """
 
 from __future__ import annotations
@@ -96,11 +97,11 @@ class _Handler(BaseHTTPRequestHandler):
         busy = next((statuses for part, statuses in self.hub.busy.items() if part in path and statuses), None)
         if busy:
             return self._error(busy.pop(0))
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/revision/([^/]+)", path):
+        if found := re.fullmatch(r"/api/(?:datasets|models)/([^/]+/[^/]+)/revision/([^/]+)", path):
             return self._info(found[1], found[2])
-        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)", path):
+        if found := re.fullmatch(r"/api/(?:datasets|models)/([^/]+/[^/]+)/tree/([^/]+)", path):
             return self._tree(found[1], found[2], parse_qs(url.query))
-        if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+        if found := re.fullmatch(r"(?:/datasets)?/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             return self._resolve(found[1], found[2], found[3])
         if found := re.fullmatch(r"/store/([^/]+/[^/]+)/(.+)", path):
             return self._send_file(self.hub.sets[found[1]] / found[2], found[2], {})

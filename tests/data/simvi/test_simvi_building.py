@@ -18,7 +18,7 @@ from specvet.data.demonstrations import load_sft
 from specvet.data.errors import InputError
 from specvet.data.simulate.kinds import KINDS, TASKS
 from specvet.data.simvi.building import SimVI, make_simvi
-from specvet.data.simvi.making import Settings, bench_rows
+from specvet.data.simvi.making import Settings, bench_rows, draft
 from specvet.data.simvi.plan import PARTS, plan
 from specvet.evaluation.recipes import Made
 from specvet.records.errors import RunLockedError
@@ -164,12 +164,38 @@ def test_a_set_that_was_interrupted_goes_on_and_is_the_same(made: SimVI, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("change", "says"), [({"seed": 2}, "seed = 1, and 2"), ({"style": "reference"}, "style = 'compact'")]
+    ("change", "says"),
+    [
+        ({"seed": 2}, "seed = 1, and 2"),
+        ({"style": "reference"}, "style = 'compact'"),
+        ({"voice": "terse"}, "voice = 'full', and 'terse'"),
+        ({"picture_size": "tiny"}, "picture_size = None, and 'tiny'"),
+    ],
 )
 def test_another_set_in_the_same_folder_is_refused(made: SimVI, change: dict, says: str) -> None:
     wanted = {"seed": 1, "style": "compact"} | change
     with pytest.raises(InputError, match=says):
         make_simvi(made.folder, "tiny", **wanted)
+
+
+def test_the_receipt_names_the_voice_only_where_it_is_not_the_full_one(made: SimVI, tmp_path: Path) -> None:
+    receipt = json.loads((made.folder / "simvi.json").read_text(encoding="utf-8"))
+    assert not {"voice", "wording", "picture_size"} & set(receipt)
+    (tmp_path / "simvi.json").write_text(json.dumps(receipt | {"voice": "terse"}), encoding="utf-8")
+    with pytest.raises(InputError, match="voice = 'terse', and 'full' is asked for"):
+        make_simvi(tmp_path, "tiny", seed=1, style="compact")
+
+
+def test_a_row_can_be_taught_tersely_about_the_same_spectrum() -> None:
+    row = next(row for row in plan("tiny", "train", "cc", 1) if row.answer == "NO")
+    full, terse = (draft(row, Settings(1, "compact", None, *more)) for more in ((), ("terse", "short", "tiny")))
+    assert full.truth == terse.truth
+    assert full.written is not None
+    assert terse.written is not None
+    assert full.written.answer == terse.written.answer
+    assert full.written.tools != ()
+    assert terse.written.tools == ()
+    assert terse.written.messages[1].text.endswith("Is this candidate a carbon star? You have 8 turns.")
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:

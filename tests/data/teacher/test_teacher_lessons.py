@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,13 +115,12 @@ def test_what_is_said_of_a_line_was_seen_in_a_window_called_before() -> None:
 
 
 def test_a_useless_look_and_a_refused_call_are_owned_up_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(teaching, "AT_ONCE_SHARE", 0.0)
-    monkeypatch.setattr(teaching, "USELESS_SHARE", 1.0)
+    habits = replace(teaching.HABITS["full"], at_once=0.0)
+    monkeypatch.setitem(teaching.HABITS, "full", replace(habits, useless=1.0))
     useless = [taught("cv", "YES", cv(), seed) for seed in range(5)]
     admitted = r"wasted|detour|did not help|does not help|adds nothing|bears on|No use|Not useful|Too |too "
     assert sum(any(re.search(admitted, t.thought) for t in one.turns) for one in useless) >= 3
-    monkeypatch.setattr(teaching, "USELESS_SHARE", 0.0)
-    monkeypatch.setattr(teaching, "REFUSED_SHARE", 1.0)
+    monkeypatch.setitem(teaching.HABITS, "full", replace(habits, useless=0.0, refused=1.0))
     refused = 0
     for one in (taught("cv", "YES", cv(), seed) for seed in range(8)):
         wrong = [i for i, t in enumerate(one.turns) if t.observation is not None and not t.observation.ok]

@@ -8,7 +8,8 @@ import torch
 from torch_lab import FAMILIES  # sets one thread
 
 from specvet.policies.torch.delta import chunked_delta_rule, delta_rule_step
-from specvet.policies.torch.sampling import draw, philox, uniforms
+from specvet.policies.torch.sampling import draw
+from specvet.policies.uniforms import philox, uniforms
 
 assert FAMILIES
 LOGITS = torch.tensor([1.0, 3.0, -2.0, 2.5, 0.0, -40.0])

@@ -89,6 +89,7 @@ def test_the_gradient_of_a_bfloat16_output_layer_adds_up_in_float32_however_many
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(head, "ROWS", 2)
+    monkeypatch.setattr(head, "SMALL", 0)
     draw = torch.Generator().manual_seed(0)
     states = (torch.randn(2048, 6, generator=draw) + 2).bfloat16()
     weight = (torch.randn(9, 6, generator=draw) / 8).bfloat16().requires_grad_()
@@ -108,6 +109,7 @@ def test_logprobs_and_entropies_in_pieces_equal_those_of_all_logits_and_so_do_th
     monkeypatch: pytest.MonkeyPatch, by_logprob: bool, by_entropy: bool
 ) -> None:
     monkeypatch.setattr(head, "ROWS", 4)
+    monkeypatch.setattr(head, "SMALL", 0)
     draw = torch.Generator().manual_seed(0)
     states = torch.randn(11, 6, generator=draw, dtype=torch.float32).requires_grad_()
     weight = torch.randn(9, 6, generator=draw).requires_grad_()

@@ -1,4 +1,4 @@
-"""Downloads a published set from the Hugging Face hub, by `huggingface_hub`, over plain HTTP.
+"""Downloads a published set or model from the Hugging Face hub, by `huggingface_hub`, over plain HTTP.
 
 The list of files is asked for once, at a revision that `main` is resolved to, and kept beside them; each file grows as
 `NAME.part`, piece by piece as the line brings them, and is renamed when its size and hash are right. An interrupted
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from specvet.data.errors import InputError
 from specvet.data.published.pins import Known, Pin, checked, write_pin
@@ -33,6 +33,14 @@ _NO_HUB_SAYS = (ValueError, TypeError, LookupError, AttributeError)
 """What a library does with an answer that it cannot read."""
 _NO_ADDRESS = ("TooManyRedirects", "InvalidURL", "UnsupportedProtocol")
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
+
+Kind = Literal["dataset", "model"]
+_CALLED: dict[Kind, str] = {"dataset": "data set", "model": "model"}
+_ELSEWHERE: dict[Kind, str] = {
+    "dataset": "get a copy elsewhere (hf download --repo-type dataset …) and give its folder: --from FOLDER; or make a "
+    "simulated set like it: specvet data simvi",
+    "model": "get a copy elsewhere (hf download … --local-dir FOLDER) and give its folder: specvet models fetch FOLDER",
+}
 
 Told = Callable[[int, int], None]
 """Hears (bytes there, bytes in all)."""
@@ -52,8 +60,9 @@ def downloaded(
     verify: bool = False,
     told: Told | None = None,
     wait: Callable[[float], None] | None = None,
+    kind: Kind = "dataset",
 ) -> str:
-    """Get the files of a data set that are `wanted` (by path) into `folder`; returns the revision.
+    """Get the files of a data set or model that are `wanted` (by path) into `folder`; returns the revision.
 
     Without `revision` it is the pin's, or that of a download begun here before, or what `main` is now. Files of the
     right size that were downloaded before are left; with `verify` only where their hash is right too. A pin is written
@@ -63,7 +72,7 @@ def downloaded(
     folder.mkdir(parents=True, exist_ok=True)
     lock = FolderLock(folder)
     try:
-        return _downloaded(dataset, folder, wanted, pin, revision, verify, told, wait)
+        return _downloaded(dataset, folder, wanted, pin, revision, verify, told, wait, kind)
     finally:
         lock.release()
 
@@ -77,18 +86,19 @@ def _downloaded(
     verify: bool,
     told: Told | None,
     wait: Callable[[float], None] | None,
+    kind: Kind,
 ) -> str:
     if pin is not None and revision in (None, pin.revision):
         listing = pin
     else:
         pin = None
-        listing = _listing(dataset, folder, revision, wait or time.sleep)
+        listing = _listing(dataset, folder, revision, wait or time.sleep, kind)
     files = {path: known for path, known in listing.files.items() if wanted(path)}
     if not files:
         raise DownloadError(f"{dataset} at {listing.revision} holds none of the files that are expected of it")
     missing = [path for path, known in files.items() if not _is_there(folder / path, known, verify)]
     if missing:
-        _get_all(dataset, listing.revision, folder, {path: files[path] for path in missing}, told, wait)
+        _get_all(dataset, listing.revision, folder, {path: files[path] for path in missing}, told, wait, kind)
     if pin is None and (missing or not (folder / PIN).is_file()):
         write_pin(folder / PIN, dataset, listing.revision, folder, list(files))
     return listing.revision
@@ -105,13 +115,13 @@ def endpoint() -> str:
     return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
-def _hub() -> Any:
+def _hub(kind: Kind) -> Any:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     try:
         import huggingface_hub.utils
     except ModuleNotFoundError:
         raise DownloadError(
-            "downloading needs huggingface_hub: pip install 'specvet[data]' (or give a local copy with --from FOLDER)"
+            f"downloading needs huggingface_hub: pip install 'specvet[data]'. Without it, {_ELSEWHERE[kind]}"
         ) from None
     hub: Any = huggingface_hub
     hub.utils.disable_progress_bars()  # ours tells of all files together
@@ -119,21 +129,21 @@ def _hub() -> Any:
     return hub
 
 
-def _listing(dataset: str, folder: Path, revision: str | None, wait: Callable[[float], None]) -> Pin:
+def _listing(dataset: str, folder: Path, revision: str | None, wait: Callable[[float], None], kind: Kind) -> Pin:
     kept = _kept(folder)
     if kept is not None and revision in (None, kept.revision):
         return kept
-    hub = _hub()
+    hub = _hub(kind)
     api = hub.HfApi(endpoint=endpoint())
 
     def ask() -> Pin:
-        sha = api.dataset_info(dataset, revision=revision or "main").sha
+        sha = api.repo_info(dataset, revision=revision or "main", repo_type=kind).sha
         checked(Pin(str(sha), {}), f"{dataset} at {endpoint()}")
-        tree = api.list_repo_tree(dataset, repo_type="dataset", revision=sha, recursive=True)
+        tree = api.list_repo_tree(dataset, repo_type=kind, revision=sha, recursive=True)
         files = {entry.path: _known(entry) for entry in tree if hasattr(entry, "blob_id")}
         return checked(Pin(str(sha), files), f"the list of files of {dataset} at {endpoint()}")
 
-    found: Pin = _insisting(ask, f"{dataset} at {revision or 'main'}", wait)
+    found: Pin = _insisting(ask, f"{dataset} at {revision or 'main'}", wait, kind)
     fields = {path: asdict(known) for path, known in sorted(found.files.items())}
     content = {"dataset": dataset, "revision": found.revision, "files": fields}
     write_atomic(folder / LISTING, json.dumps(content, indent=1) + "\n")
@@ -194,12 +204,13 @@ def _get_all(
     files: Mapping[str, Known],
     told: Told | None,
     wait: Callable[[float], None] | None,
+    kind: Kind,
 ) -> None:
-    hub = _hub()
+    hub = _hub(kind)
     count = _Count(sum(known.size for known in files.values()), told)
     with ThreadPoolExecutor(WORKERS) as pool:
         under_way = [
-            pool.submit(_get, hub, dataset, revision, folder / path, path, known, count, wait or count.wait)
+            pool.submit(_get, hub, dataset, revision, folder / path, path, known, count, wait or count.wait, kind)
             for path, known in files.items()
         ]
         try:
@@ -221,9 +232,10 @@ def _get(
     known: Known,
     count: _Count,
     wait: Callable[[float], None],
+    kind: Kind,
 ) -> None:
     """Get one file; what is there of it already is kept if all of it turns out right."""
-    url = hub.hf_hub_url(dataset, path, repo_type="dataset", revision=revision, endpoint=endpoint())
+    url = hub.hf_hub_url(dataset, path, repo_type=kind, revision=revision, endpoint=endpoint())
     headers = hub.utils.build_hf_headers(library_name="specvet")
     part = file.with_name(f"{file.name}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -243,7 +255,7 @@ def _get(
     problem = ""
     for _ in range(2):  # a part of something else may have lain there
         try:
-            _insisting(go_on, f"{path} of {dataset}", wait, lambda: part.stat().st_size if part.exists() else 0)
+            _insisting(go_on, f"{path} of {dataset}", wait, kind, lambda: part.stat().st_size if part.exists() else 0)
             problem = known.problem_of(part)
         except _OtherSizeError as e:
             problem = str(e)
@@ -254,7 +266,7 @@ def _get(
         part.unlink()
     raise DownloadError(
         f"{path} of {dataset} at {revision}: what {endpoint()} sends {problem}, twice; "
-        "try again later, or get the file elsewhere and give its folder with --from"
+        f"try again later, or {_ELSEWHERE[kind]}"
     )
 
 
@@ -284,6 +296,7 @@ def _insisting(
     ask: Callable[[], Any],
     what: str,
     wait: Callable[[float], None],
+    kind: Kind,
     so_far: Callable[[], int] = lambda: 0,
 ) -> Any:
     """What `ask` gives; asked again while the hub is busy or the line fails, up to `TRIES` times without progress."""
@@ -296,9 +309,9 @@ def _insisting(
         except Exception as e:  # each version of the library has its own exceptions of the network
             status = getattr(getattr(e, "response", None), "status_code", None)
             if status is not None and status not in _TRANSIENT:
-                raise _refused(what, status, e) from e
+                raise _refused(what, status, e, kind) from e
             if type(e).__name__ == "OfflineModeIsEnabled":
-                raise _unreachable(what, "HF_HUB_OFFLINE is set") from e
+                raise _unreachable(what, "HF_HUB_OFFLINE is set", kind) from e
             if isinstance(e, OSError) and e.filename is not None:
                 raise  # of the disk, not of the line
             if isinstance(e, _NO_HUB_SAYS) or type(e).__name__ in _NO_ADDRESS:
@@ -309,7 +322,7 @@ def _insisting(
             now = so_far()
             tries, had = (0, now) if now > had else (tries + 1, had)
             if tries >= TRIES or _no_hub(e):
-                raise _unreachable(what, _first_line(e)) from e
+                raise _unreachable(what, _first_line(e), kind) from e
             wait(min(2.0**tries, 30.0))
 
 
@@ -326,19 +339,18 @@ def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def _unreachable(what: str, why: str) -> DownloadError:
+def _unreachable(what: str, why: str, kind: Kind) -> DownloadError:
     return DownloadError(
         f"{what}: cannot be reached at {endpoint()} ({why}). The same command goes on where it stopped. Without a "
-        "network, get a copy elsewhere (hf download --repo-type dataset …) and give its folder: --from FOLDER; or "
-        "make a simulated set like it: specvet data simvi"
+        f"network, {_ELSEWHERE[kind]}"
     )
 
 
-def _refused(what: str, status: int, error: Exception) -> DownloadError:
+def _refused(what: str, status: int, error: Exception, kind: Kind) -> DownloadError:
     if status in (401, 403):
         return DownloadError(f"{what}: {endpoint()} wants a token that may read it (HTTP {status}); set HF_TOKEN")
     if status == 404:
-        return DownloadError(f"{what}: {endpoint()} has no such data set, revision or file (HTTP 404)")
+        return DownloadError(f"{what}: {endpoint()} has no such {_CALLED[kind]}, revision or file (HTTP 404)")
     if 300 <= status < 400:
         return DownloadError(f"{what}: {endpoint()} answered HTTP {status} without saying where; is HF_ENDPOINT right?")
     return DownloadError(f"{what}: {endpoint()} answered HTTP {status}: {_first_line(error)}")

@@ -17,15 +17,13 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specvet.data.errors import InputError
-from specvet.data.processes import worker_pool
+from specvet.data.processes import in_any_order
 from specvet.data.simulate import layouts
 from specvet.data.simulate.kinds import KINDS, TASKS
 from specvet.data.simulate.observed import Observed
@@ -197,7 +195,10 @@ def _made(job: _Job, workers: int, progress: Progress, stop: threading.Event) ->
     missing = [block for block in blocks if not _part(job.folder, block).is_file()]
     done = job.n - sum(_size(job, block) for block in missing)
     progress("objects", done, job.n)
-    for block in _in_any_order(job, missing, min(workers, len(missing)), stop):
+    workers = min(workers, len(missing))
+    if workers > 1 and job.templates:
+        _loaded(job.templates)  # read them once, into the cache that the workers take them from
+    for block in in_any_order(partial(_make_block, job), missing, workers, stop):
         done += _size(job, block)
         progress("objects", done, job.n)
     return done == job.n
@@ -205,35 +206,6 @@ def _made(job: _Job, workers: int, progress: Progress, stop: threading.Event) ->
 
 def _size(job: _Job, block: int) -> int:
     return min(BLOCK, job.n - block * BLOCK)
-
-
-def _in_any_order(job: _Job, blocks: list[int], workers: int, stop: threading.Event) -> Iterator[int]:
-    """Blocks as they get done."""
-    if workers <= 1:
-        for block in blocks:
-            if stop.is_set():
-                return
-            yield _make_block(job, block)
-        return
-    if job.templates:
-        _loaded(job.templates)  # read them once, into the cache that the workers take them from
-    waiting: Iterator[int] = iter(blocks)
-    running: set[Future[int]] = set()
-    with worker_pool(workers) as pool:
-        while True:
-            while len(running) < 2 * workers and not stop.is_set():
-                begun = next(waiting, None)
-                if begun is None:
-                    break
-                running.add(pool.submit(_make_block, job, begun))
-            if not running:
-                return
-            try:
-                ready, running = wait(running, return_when=FIRST_COMPLETED, timeout=1.0)
-                yield from (future.result() for future in ready)
-            except BrokenProcessPool as e:
-                message = "a worker process died (out of memory?); the same call goes on, fewer workers need less"
-                raise OSError(message) from e
 
 
 @lru_cache(maxsize=1)

@@ -36,9 +36,11 @@ from specvet.data.simulate.survey_files import templates_fingerprint
 from specvet.data.simulate.templates import load_templates
 from specvet.data.simvi.making import TRUTH_COLUMNS, VERSION, Draft, Settings, Truth, bench_rows, draft
 from specvet.data.simvi.plan import PARTS, Part, Row, Size, coldstart_rows, member_shares, plan, rows_of, spare
+from specvet.data.teacher import VoiceName
 from specvet.records import write_atomic
 from specvet.records.files import TEMPORARY
 from specvet.records.lock import FolderLock
+from specvet.tasks import Wording
 
 CHUNK = 10
 """Rows that a worker makes at a time: half a second of work, a megabyte to send."""
@@ -55,6 +57,9 @@ No telescope has seen any of this: every spectrum, label, question and trajector
 - `bench/`, `coldstart/`: in the layout of the published sets SpecVI-Bench and Spec-o3-ColdStartSFT
 - `rl/`, `sft/`: the same, prepared as questions and demonstrations
 """
+
+_TOLD: dict[str, str | None] = {"voice": "full", "wording": "full", "picture_size": None}
+"""Settings of the trajectories that a receipt names only where they are others than these."""
 
 SPARE = 1_000
 """Objects to try beyond those of train before giving up on a task."""
@@ -86,19 +91,27 @@ def make_simvi(
     seed: int = 0,
     style: str = "reference",
     templates: str | None = None,
+    voice: VoiceName = "full",
+    wording: Wording = "full",
+    picture_size: str | None = None,
     workers: int | None = None,
     progress: Callable[[str, int, int], None] = lambda doing, done, total: None,
 ) -> SimVI:
     """Write SimVI into `folder`, or go on where an earlier call stopped; equal calls write equal bytes.
+
+    `voice`, `wording` and `picture_size` are those of the trajectories (see `specvet.data.teacher.Teacher`); questions
+    are published the same whatever these are.
 
     `progress(doing, done, total)` is told of every chunk. A script needs the usual `if __name__ == "__main__":`, since
     workers are new processes. Raises InputError where the folder holds another set or something else, and for a folder
     of templates that is none; RunLockedError where another process is at it.
     """
     folder = Path(folder)
-    settings = Settings(seed, style, None if templates is None else os.path.abspath(templates))
+    templates = None if templates is None else os.path.abspath(templates)
+    settings = Settings(seed, style, templates, voice, wording, picture_size)
     wanted = {"simulated": True, "set": NAME, "size": size, "version": VERSION, "seed": seed, "style": style}
     wanted["templates"] = templates_fingerprint(templates)
+    wanted |= {key: value for key in _TOLD if (value := getattr(settings, key)) != _TOLD[key]}
     receipt = _begin(folder, wanted)
     lock = FolderLock(folder)
     try:
@@ -151,11 +164,12 @@ def _begin(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
             found = None
         if not isinstance(found, dict):
             raise InputError(f"{file}: is damaged; remove the folder, or choose another")
-        differing = [key for key, value in wanted.items() if found.get(key) != value]
+        there, asked = _TOLD | found, _TOLD | wanted
+        differing = [key for key, value in asked.items() if there.get(key) != value]
         if differing:
             key = differing[0]
             raise InputError(
-                f"{folder}: holds a set with {key} = {found.get(key)!r}, and {wanted[key]!r} is asked for; "
+                f"{folder}: holds a set with {key} = {there.get(key)!r}, and {asked[key]!r} is asked for; "
                 "choose another folder, or remove it"
             )
         return found

@@ -23,11 +23,12 @@ from specvet.data.simulate.observing import observe, spectrum
 from specvet.data.simulate.source import Source
 from specvet.data.simulate.templates import Templates, load_templates
 from specvet.data.simvi.plan import Part, Row
-from specvet.data.teacher import Refused, Teacher
+from specvet.data.teacher import Refused, Teacher, VoiceName
 from specvet.records.schema import Question, SpectrumRef
 from specvet.spectra import Redshift, Spectrum
-from specvet.tasks import SYSTEM_TEXT, builtin_tasks, question_text
+from specvet.tasks import SYSTEM_TEXT, Wording, builtin_tasks, question_text
 from specvet.tools import ZoomTool
+from specvet.views import picture_size
 
 VERSION = 1
 """Of the draws: another version is another set."""
@@ -60,6 +61,11 @@ class Settings:
     style: str
     templates: str | None
     """Folder of real spectra that may seed sources."""
+    voice: VoiceName = "full"
+    """Of the trajectories, as the next two: questions are published as they are."""
+    wording: Wording = "full"
+    picture_size: str | None = None
+    """Of the compact style, see `specvet.views.picture_size`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +119,7 @@ def draft(row: Row, settings: Settings) -> Draft:
     """A teacher's trajectory about a row."""
     seen = see(row, settings)
     rng = np.random.default_rng([settings.seed, VERSION, _TEACHER, *row.key])
-    taught = _teacher(row.task, settings.style).teach(_question(seen), seen.spectrum, rng)
+    taught = _teacher(row.task, settings).teach(_question(seen), seen.spectrum, rng)
     if isinstance(taught, Refused):
         return Draft(row, None, taught.reason, seen.truth)
     said = taught.conversation
@@ -151,7 +157,7 @@ def as_published(spectrum: Spectrum) -> Spectrum:
 def _source(row: Row, settings: Settings) -> Source:
     rng = np.random.default_rng([settings.seed, VERSION, _SOURCE, row.number])
     source = kinds.make(row.kind, rng)
-    return source if settings.templates is None else _templates(settings.templates, row.part).seed(source, rng)
+    return source if settings.templates is None else part_templates(settings.templates, row.part).seed(source, rng)
 
 
 def _bench_row(seen: Seen, settings: Settings) -> BenchRow:
@@ -192,12 +198,19 @@ def _tool(spectrum: Spectrum, style: str) -> ZoomTool:
 
 
 @lru_cache(maxsize=8)
-def _teacher(task: str, style: str) -> Teacher:
-    return Teacher(builtin_tasks()[task], style=style, max_turns=MAX_TURNS)
+def _teacher(task: str, settings: Settings) -> Teacher:
+    return Teacher(
+        builtin_tasks()[task],
+        style=settings.style,
+        max_turns=MAX_TURNS,
+        voice=settings.voice,
+        wording=settings.wording,
+        size=picture_size(settings.picture_size),
+    )
 
 
 @lru_cache(maxsize=4)
-def _templates(folder: str, part: Part) -> Templates:
+def part_templates(folder: str, part: Part) -> Templates:
     """The real objects that may seed this part's: each seeds one part alone, and train's trajectories as train."""
     found = load_templates(folder)
     return Templates(

@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from specvet.data.teacher.checking_words import Words
 from specvet.data.teacher.expecting import expected_of
 from specvet.data.teacher.figures import limit_of, unit_of, unit_of_two
 from specvet.data.teacher.findings import is_freed
-from specvet.data.teacher.plans import Plan, Quantity, features_of
+from specvet.data.teacher.plans import Quantity, features_of
 from specvet.data.teacher.remeasuring import Remeasured
 from specvet.data.teacher.sight import ANCHOR_HALF, ANCHORS
 from specvet.spectra.index_kinds import Range
@@ -46,6 +47,7 @@ Role = Literal["width", "fwhm", "ratio", "speed", "value", "error", "snr", "rang
 NUMBER = r"[−-]?\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"\[?({NUMBER})(?:-| to | and |, )({NUMBER})\]?(?: Å)?")
 _COLOUR = re.compile(rf"near ({NUMBER}) Å [^.]*?({NUMBER}) times that near ({NUMBER}) Å")
+_COLOUR_ALONE = re.compile(rf"^(Red|Blue|Flat), ({NUMBER})\.$")
 _PLACE = re.compile(rf"near ({NUMBER}) Å")
 _SNR = re.compile(rf"S/N[^.;\d]{{0,40}}?({NUMBER})")
 _PERCENT = re.compile(rf"({NUMBER}) %")
@@ -61,7 +63,8 @@ _LEAST = re.compile(r"at least", re.IGNORECASE)
 _LEADS = re.compile(r"matters most|decides most|show itself|should show (?:first )?in|first test|most telling place|"
                     r"I (?:need|want) .* first")  # fmt: skip
 _EXPECTS = re.compile(r"should (?:agree|fit|tell the same story)|^Would .*\?|second witness|independent check|"
-                      r"^Support |^To (?:make sure|back this up)|second sign|One window is not enough")  # fmt: skip
+                      r"^(?:Support|Confirm) |^To (?:make sure|back this up)|second sign|"
+                      r"One window is not enough")  # fmt: skip
 """What announces a feature that matters most for a class, or that it should show."""
 
 SHARE_OF_ERROR = 0.5
@@ -103,30 +106,6 @@ class Fact:
     span: tuple[int, int]
     """Where it stands in that turn's thought, or in the answer."""
     in_answer: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Words:
-    """The words of a task that hold numbers or say what a number is of. Made by `Words.of`."""
-
-    plan: Plan
-    phrases: re.Pattern[str]
-    subjects: dict[str, tuple[Quantity, ...]]
-    """What each name can mean, by its lower-case form."""
-
-    @classmethod
-    def of(cls, plan: Plan) -> Words:
-        subjects: dict[str, list[Quantity]] = {}
-        for key in plan.asked:
-            for name in plan.quantities[key].names:
-                subjects.setdefault(name.lower(), []).append(plan.quantities[key])
-        for says, keys in plan.readings.items():
-            subjects.setdefault(says.lower(), []).extend(plan.quantities[key] for key in sorted(keys))
-        known = sorted({*(q.lower() for q in plan.quotes), *subjects}, key=lambda text: (-len(text), text))
-        # A name ends where it ends: `ZrO 647` is no name because `ZrO 6474` is one.
-        pattern = "|".join(re.escape(text) for text in known)
-        found = re.compile(rf"(?<![\w.])(?:{pattern})(?![\w]|\.\d)", re.IGNORECASE)
-        return cls(plan, found, {name: tuple(qs) for name, qs in subjects.items()})
 
 
 class _WrongError(ValueError):
@@ -200,6 +179,7 @@ class Checker:
             if quantities:
                 subjects.append((found.end(), quantities))
         rest = self._each(rest, _COLOUR, self._colour)
+        rest = self._each(rest, _COLOUR_ALONE, self._colour_alone)
         rest = self._each(rest, _SNR, self._snr)
         rest = self._each(rest, _RANGE, lambda m: self._range(m, last))
         rest = self._each(rest, _PLACE, self._place)
@@ -279,6 +259,19 @@ class Checker:
         self._fact("place", "anchor", m, 1, a, 0.1, unit="Å")
         self._fact("colour", "spectrum", m, 2, ratio, 0.55 * unit_of_two(m[2]) + 0.02 * abs(ratio or 0.0))
         self._fact("place", "anchor", m, 3, b, 0.1, unit="Å")
+
+    def _colour_alone(self, m: re.Match[str]) -> None:
+        """A ratio that names no place: that of the two that lie farthest apart, the brighter over the fainter."""
+        said = float(m[2])
+        places = sorted(ANCHORS, key=lambda ends: ends[0] - ends[1])
+        for a, b in places:
+            near, far = (self._again.flux_near(x, ANCHOR_HALF) for x in ((b, a) if m[1] == "Red" else (a, b)))
+            seen = min(self._again.covered((x - ANCHOR_HALF, x + ANCHOR_HALF)) for x in (a, b)) > 0.9
+            ratio = near / far if seen and near is not None and far else None
+            if ratio is not None and abs(said - ratio) <= 0.55 * unit_of_two(m[2]) + 0.02 * abs(ratio):
+                self._fact("colour", "spectrum", m, 2, ratio, 0.55 * unit_of_two(m[2]) + 0.02 * abs(ratio))
+                return
+        raise _WrongError(f"{m[2]} is no slope of the spectrum, in {self._said!r}")
 
     def _snr(self, m: re.Match[str]) -> None:
         whole = not self._shown or self._in_answer or "overall" in self._said

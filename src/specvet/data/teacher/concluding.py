@@ -20,8 +20,6 @@ from specvet.tasks import Evidence, Rival
 SURE, FAIR = 0.95, 0.80
 """Probability from which on an answer is said without hedging, and with little."""
 
-MAX_REASONS = 3
-
 CLEAR_ERRORS = 2.0
 """Errors from its threshold at which a measurement may name a rival."""
 
@@ -77,24 +75,24 @@ def concluded(teller: Teller, lean: Lean, opened: Opened, seen: frozenset[str], 
         reasons += [reason for reason in _failing_ways(teller, seen) if reason.says not in said_already]
     if not reasons:
         return "", ""
-    reasons = reasons[: MAX_REASONS - (1 if teller.speaker.sometimes(0.35) else 0)]
+    reasons = reasons[: teller.speaker.voice.reasons - (1 if teller.speaker.sometimes(0.35) else 0)]
     best = reasons[0].says
     degree = "fair" if lean.degree == "sure" and not _settle(reasons) else lean.degree
     thought = teller.say("final.at_once" if at_once and degree == "sure" else f"final.{degree}", best=best)
     texts = [reason.text for reason in reasons]
     said = [teller.say(f"answer.{lean.word.lower()}_{degree}", reasons="; ".join(texts))]
     against = _reasons(teller, lean.belief.counted, -1 if lean.yes else 1)
-    if against and (degree != "sure" or teller.speaker.sometimes(0.6)):
+    if against and (degree != "sure" or teller.speaker.sometimes(teller.speaker.voice.doubts)):
         said.append(teller.say("answer.against", what=against[0].text))
     if not lean.yes and (rival := likelier(teller.sight, seen)) is not None:
         name, found = rival
         why = _reasons(teller, [c for c in found.counted if _is_clear(c)], 1)
         how = "sure" if found.log_odds > RIVAL_SURE else "fair"
         if why:
-            said.append(teller.say(f"answer.rival_{how}", a_rival=a(name), why=why[0].text))
+            said.append(teller.say(f"answer.rival_{how}", rival=name, a_rival=a(name), why=why[0].text))
     if opened.snr is not None and 0.5 <= opened.snr < POOR and teller.speaker.sometimes(0.5):
         said.append(teller.say("answer.poor", snr=two_digits(opened.snr)))
-    return thought, rf"<answer>\boxed{{{lean.word}}} {' '.join(said)}</answer>"
+    return thought, rf"<answer>\boxed{{{lean.word}}} {' '.join(filter(None, said))}</answer>"
 
 
 def likelier(sight: Sight, seen: frozenset[str]) -> tuple[str, Weighed] | None:
@@ -216,11 +214,14 @@ def _failing(
 
 def _value(teller: Teller, q: Quantity, m: Measurement, says: str) -> str:
     """`EW −32 ± 1 Å`, `TiO5 0.62 ± 0.02`: with the name, unless what is said names it."""
-    shown, limit = told_figure(q, m), limit_of(m.note) if q.kind in ("intrinsic", "fwhm") else ""
+    shown, limit = told_figure(q, m, teller.speaker.voice), limit_of(m.note) if q.kind in ("intrinsic", "fwhm") else ""
     name, text = teller.speaker.one(q.names), shown.limit(limit) if limit else shown.text()
     named = plain_name(q).lower() in says.lower()
     what = {"width": "EW", "fwhm": "FWHM", "intrinsic": "FWHM", "speed": "", "value": ""}.get(q.kind, "ratio")
-    after = " without the instrument" if is_freed(q, m.note) else " as observed" if q.kind == "intrinsic" else ""
+    if teller.speaker.voice.errors:
+        after = " without the instrument" if is_freed(q, m.note) else " as observed" if q.kind == "intrinsic" else ""
+    else:
+        after = ", instrument out" if is_freed(q, m.note) else ""
     if q.kind == "depth" or (what == "ratio" and name.endswith("edge")):
         what = "at" if not named else what
     return " ".join(filter(None, ("" if named and what else name, what, text))) + after
@@ -228,7 +229,14 @@ def _value(teller: Teller, q: Quantity, m: Measurement, says: str) -> str:
 
 def plain_name(q: Quantity) -> str:
     """`C2 5165` of the C2 5165 edge, `Hβ` of Hβ with its wings."""
-    return q.names[0].removeprefix("the ").removesuffix(" edge").split(" with its")[0].removeprefix("core of ")
+    return (
+        q.names[0]
+        .removeprefix("the ")
+        .removesuffix(" edge")
+        .split(" with its")[0]
+        .split(" wings")[0]
+        .removeprefix("core of ")
+    )
 
 
 def joined(sentences: Sequence[str]) -> str:

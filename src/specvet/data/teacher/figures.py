@@ -50,6 +50,16 @@ def figure(value: float, error: float | None, unit: str) -> Figure:
     return Figure(round(rounded, decimals), round(shown, decimals) if error is not None else None, decimals, unit)
 
 
+def brief(shown: Figure) -> Figure:
+    """The same number with two significant digits at most, and no error."""
+    size = abs(shown.value)
+    power = math.floor(math.log10(size) + 1e-9) - 1 if size > 0 else -shown.decimals
+    if power <= -shown.decimals:
+        return Figure(shown.value, None, shown.decimals, shown.unit)
+    decimals = max(0, -power)
+    return Figure(round(round(shown.value / 10.0**power) * 10.0**power, decimals), None, decimals, shown.unit)
+
+
 def limit_of(note: str) -> str:
     """`at most`, `at least`, or nothing: what a measurement's note says that its value is."""
     return "at most" if "an upper limit" in note else "at least" if "a lower limit" in note else ""

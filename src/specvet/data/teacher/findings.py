@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from specvet.data.teacher.figures import Figure, figure, limit_of
+from specvet.data.teacher.figures import Figure, brief, figure, limit_of
 from specvet.data.teacher.plans import Plan, Quantity, features_of
 from specvet.data.teacher.sight import Sight
-from specvet.data.teacher.words import Speaker
+from specvet.data.teacher.words import Speaker, Voice
 from specvet.policies.scoring import Weighed, fulfilled
 from specvet.records.schema import Measurement
 from specvet.spectra.index_kinds import FormulaIndex
@@ -33,16 +33,17 @@ DOUBTFUL = 0.75
 """Quality below which the reason (a join, telluric absorption) is told."""
 
 
-def told_figure(q: Quantity, m: Measurement) -> Figure:
+def told_figure(q: Quantity, m: Measurement, voice: Voice) -> Figure:
     """The number of a measurement as it is written."""
     assert m.value is not None
-    return figure(m.value, m.error, q.unit)
+    shown = figure(m.value, m.error, q.unit)
+    return shown if voice.errors else brief(shown)
 
 
 def finding(sight: Sight, q: Quantity, m: Measurement, speaker: Speaker) -> str:
     """A sentence about one measurement."""
     assert m.value is not None
-    shown = told_figure(q, m)
+    shown = told_figure(q, m, speaker.voice)
     name = speaker.one(q.names)
     v, u = shown.text(), shown.text(absolute=True)
     error = m.error or 0.1 * abs(m.value)
@@ -153,5 +154,5 @@ def _has_width(plan: Plan, q: Quantity, sight: Sight) -> bool:
 
 def _root(q: Quantity) -> tuple[str, str]:
     """What it is about, and what of it: `Hβ` with its wings and without are one line, which has one strength."""
-    name = q.names[0].split(" with its")[0].split(" wings included")[0]
+    name = q.names[0].split(" with its")[0].split(" wings")[0]
     return name, "size" if q.kind in ("intrinsic", "fwhm") else q.kind

@@ -34,9 +34,6 @@ UNLED = 0.1
 FOCUS_SHARE = 0.3
 """Of looks that go closer to the one feature that matters most."""
 
-LABEL_SHARE = 0.55
-"""Of calls that name what they look at."""
-
 
 @dataclass(frozen=True, slots=True)
 class Look:
@@ -113,11 +110,11 @@ def useless_look(sight: Sight, purpose: Purpose, speaker: Speaker) -> Look | Non
         if not sight.windows:
             return None
         window = sight.windows[0]
-        features = [f for f in window.features if low < f.wavelength < high]
-        middle = features[0].wavelength if features else 0.5 * sum(window.range)
+        features = [(f, key) for f, key in features_of(sight.plan, window) if low < f.wavelength < high]
+        middle = features[0][0].wavelength if features else 0.5 * sum(window.range)
         half = 5.0 * (1 + speaker.below(2))
         found = (float(math.floor(middle - half)), float(math.ceil(middle + half)))
-        return Look(purpose, found, (features[0].name if features else window.name,), window.key, None)
+        return Look(purpose, found, (sight.plan.called(*features[0]) if features else window.name,), window.key, None)
     for _ in range(8):
         span = 50.0 * (2 + speaker.below(7))
         start = 50.0 * math.floor((low + speaker.rng.random() * max(high - low - span, 0.0)) / 50.0)
@@ -176,13 +173,13 @@ def _into(
     found = (max(found[0], data[0]), min(found[1], data[1]))
     told = [(f, key) for f, key in told if found[0] < f.wavelength < found[1]]
     told = [(f, key) for f, key in told if key not in seen] or told
-    shown = {focus: focus_key} if focus else {f.name: key for f, key in told}
+    shown = {focus: focus_key} if focus else {sight.plan.called(f, key): key for f, key in told}
     reason, names = _reason(sight, purpose, shown, expected)
     order = sorted(names, key=lambda name: (-sight.plan.weights.get(shown[name], 0.0), names.index(name)))
-    chosen = set(order[: 1 + speaker.below(3)])
+    chosen = set(order[: 1 + speaker.below(speaker.voice.features)])
     features = tuple(name for name in names if name in chosen) or (window.name,)
     label = None
-    if speaker.sometimes(LABEL_SHARE):
+    if speaker.sometimes(speaker.voice.labels):
         whole = all(found[0] < f.wavelength < found[1] for f in window.features)
         label = window.name if speaker.sometimes(0.6) and whole and not focus else ""
         label = label or " and ".join(f.removeprefix("the ") for f in features[:2])

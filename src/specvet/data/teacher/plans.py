@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from specvet.data.teacher.words import phrases
+from specvet.data.teacher.words import VoiceName, phrases
 from specvet.policies.checking import check_names
 from specvet.policies.line_indices import task_indices
 from specvet.spectra import Medium
@@ -83,10 +83,12 @@ class Plan:
     """Phrases of the task and its rivals that may stand in a text as they are, longest first."""
     readings: Mapping[str, frozenset[str]]
     """What a piece of evidence says → the quantities that it may rest on."""
+    voice: VoiceName = "full"
+    """Whose names and words these are."""
     _spans: dict[Medium, dict[str, Range]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task) -> Plan:
+    def of(cls, task: Task, voice: VoiceName = "full") -> Plan:
         """Raises TaskError for a task whose evidence names what is not there."""
         check_names(task)
         indices: dict[str, Index] = dict(task_indices(task))
@@ -116,15 +118,26 @@ class Plan:
         names |= {plain for of_name in parts.values() for plain in of_name}
         parts |= {name: _plain(name, indices) for name in names}
         quantities = {
-            name: Quantity(name, indices[name], kind_of(indices[name]), names_of(indices[name])) for name in names
+            name: Quantity(name, indices[name], kind_of(indices[name]), names_of(indices[name], voice))
+            for name in names
         }
-        quotes = _quotes(task, evidence, rivals, indices.values())
+        quotes = _quotes(task, evidence, rivals, indices.values(), voice)
         readings: dict[str, frozenset[str]] = {}
         for e in (*evidence, *(e for r in rivals for e in r.evidence)):
             for says in filter(None, (e.when, e.otherwise)):
-                readings[says] = readings.get(says, frozenset()) | {e.index}
+                said = worded(says, voice)
+                readings[said] = readings.get(said, frozenset()) | {e.index}
         asked = tuple(sorted(names))
-        return cls(task, evidence, prior, rivals, indices, quantities, asked, parts, weights, quotes, readings)
+        return cls(task, evidence, prior, rivals, indices, quantities, asked, parts, weights, quotes, readings, voice)
+
+    def called(self, feature: Feature, key: str) -> str:
+        """What a plan to look at a feature of a window calls it: its own name, or that of what measures it."""
+        return feature.name if self.voice == "full" else self.quantities[key].names[0]
+
+    @property
+    def bands(self) -> frozenset[str]:
+        """The quantities that rest on ratios of fluxes alone."""
+        return frozenset(k for k in self.asked if all(isinstance(self.indices[p], RatioIndex) for p in self.parts[k]))
 
     def spans(self, medium: Medium) -> Mapping[str, Range]:
         """All that each plain quantity needs to see, Å in `medium`."""
@@ -141,14 +154,23 @@ class Plan:
         return [key for key, (low, high) in self.spans(medium).items() if window[0] <= low and high <= window[1]]
 
 
-def names_of(index: Index) -> tuple[str, ...]:
+def worded(says: str, voice: VoiceName) -> str:
+    """What a piece of evidence says, in the words of a voice."""
+    says = says.strip()
+    if voice == "full":
+        return says
+    shorter: Mapping[str, str] = phrases(voice)["readings"]
+    return shorter.get(says) or re.sub(r" \([^()]*\)$", "", says)
+
+
+def names_of(index: Index, voice: VoiceName = "full") -> tuple[str, ...]:
     """What people call an index; the first is the plainest."""
-    given: Mapping[str, list[str]] = phrases()["names"]
+    given: Mapping[str, list[str]] = phrases(voice)["names"]
     if index.key in given:
         return tuple(given[index.key])
     name = re.sub(r",? (?:EW|FWHM)\b", "", index.name).strip()
     name = re.sub(r" edge$", "", name) if isinstance(index, LineIndex | WidthIndex) else name
-    return (f"the {name}" if name[:1].islower() else name,)
+    return (f"the {name}" if name[:1].islower() and voice == "full" else name,)
 
 
 def kind_of(index: Index) -> Kind:
@@ -237,16 +259,16 @@ def _from_features(task: Task, indices: Mapping[str, Index]) -> tuple[Evidence, 
 
 
 def _quotes(
-    task: Task, evidence: Iterable[Evidence], rivals: Iterable[Rival], indices: Iterable[Index]
+    task: Task, evidence: Iterable[Evidence], rivals: Iterable[Rival], indices: Iterable[Index], voice: VoiceName
 ) -> tuple[str, ...]:
     """Every phrase that a text may take over, with the numbers in it: names of lines, bands and windows."""
     found = {task.name, task.question, *(r.name for r in rivals), *(u.says for u in task.undecidable)}
     for e in (*evidence, *(e for r in rivals for e in r.evidence)):
-        found |= {e.when, e.otherwise}
+        found |= {worded(e.when, voice), worded(e.otherwise, voice)}
     for window in task.windows:
         found |= {window.name, *(f.name for f in window.features), *(c.name for c in window.contaminants)}
     for index in indices:
-        found |= {*names_of(index)}
+        found |= {*names_of(index, voice)}
     return tuple(sorted(filter(None, found), key=lambda text: (-len(text), text)))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from specvet.records.schema import Measurement
 from specvet.spectra import Spectrum
 from specvet.spectra.formulas import formula_function, formula_names
 from specvet.spectra.index_kinds import FormulaIndex, Index, LineIndex, Range, RatioIndex, in_band
@@ -42,6 +43,7 @@ class Remeasured:
         self.right = np.concatenate([middle, [1.5 * self.wavelength[-1] - 0.5 * self.wavelength[-2]]])
         self._meter = Meter(pixels_of(spectrum, z))
         self._found: dict[str, float | None] = {}
+        self._metered: dict[str, Measurement] = {}
 
     def value(self, key: str) -> float | None:
         """The index again, in its own unit; None where it cannot be measured."""
@@ -51,11 +53,17 @@ class Remeasured:
 
     def error(self, key: str) -> float | None:
         """1σ; None where none is known."""
-        return self._meter.measure((key,), self.indices)[key].error
+        return self._measurement(key).error
 
     def note(self, key: str) -> str:
         """What is said of a measurement: whether it is a limit, and what is in it."""
-        return self._meter.measure((key,), self.indices)[key].note
+        return self._measurement(key).note
+
+    def _measurement(self, key: str) -> Measurement:
+        """As `specvet.spectra.indices` has it."""
+        if key not in self._metered:
+            self._metered[key] = self._meter.measure((key,), self.indices)[key]
+        return self._metered[key]
 
     def _measured(self, index: Index) -> float | None:
         if isinstance(index, FormulaIndex):
@@ -67,7 +75,7 @@ class Remeasured:
             return self._ratio(index)
         if isinstance(index, LineIndex) and index.follows is None:
             return self._width(index)
-        return self._meter.measure((index.key,), self.indices)[index.key].value
+        return self._measurement(index.key).value
 
     def _inside(self, band: Range) -> tuple[slice, _Floats]:
         """Pixels that touch a band, and how many Å of it each good one holds."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from specvet.data.teacher.plans import Plan
+from specvet.data.teacher.plans import Plan, worded
 from specvet.policies.scoring import Weighed, fulfilled, weighed
 from specvet.records.schema import Measurement
 from specvet.spectra.index_kinds import LineIndex, Range
@@ -83,6 +83,7 @@ class Sight:
     whole: frozenset[str] = frozenset()
     """Plain quantities that no key window shows: they are seen in the whole view or nowhere."""
     _pixels: Pixels | None = None
+    _crowded: dict[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan, data: WindowData) -> Sight:
@@ -140,6 +141,11 @@ class Sight:
 
     def crowded(self, key: str) -> bool:
         """Whether a line is not clear of what stands beside it: its mean depth is about the sides' own relief."""
+        if key not in self._crowded:
+            self._crowded[key] = self._is_crowded(key)
+        return self._crowded[key]
+
+    def _is_crowded(self, key: str) -> bool:
         index, m, p = self.plan.indices[key], self.measured[key], self._pixels
         if not isinstance(index, LineIndex) or m.value is None or p is None:
             return False
@@ -172,12 +178,9 @@ class Sight:
         be of the class fail, the line itself is there: strong Ca II in a K star is not "no Ca II of a DZ".
         """
         holds = not e.given or fulfilled(e.given, self.measured) >= HOLDS
-        if shows:
-            return e.when.strip() if holds else ""
-        if e.group:
-            named = m.value is not None and (m.value > e.at if e.side == "above" else m.value < e.at)
-            return "" if named else e.otherwise.strip()
-        return e.otherwise.strip() if holds else ""
+        if not shows and e.group:
+            holds = m.value is None or not (m.value > e.at if e.side == "above" else m.value < e.at)
+        return worded(e.when if shows else e.otherwise, self.plan.voice) if holds else ""
 
     def undecidable(self) -> str:
         """Why no spectrum decides this look; empty where it might."""

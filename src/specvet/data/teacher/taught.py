@@ -15,7 +15,7 @@ from specvet.chat.messages import assistant
 from specvet.data.demonstrations import Demonstration, Picture, Said
 from specvet.data.teacher.checking import Fact
 from specvet.records.schema import Question
-from specvet.tasks import Task
+from specvet.tasks import Task, Wording
 from specvet.tools import Observation, ZoomTool
 
 
@@ -42,6 +42,8 @@ class Taught:
     max_turns: int
     facts: tuple[Fact, ...]
     """Every number that its texts hold: what it is of, what it says, and what was measured again."""
+    wording: Wording = "full"
+    """Of the question."""
 
     @property
     def n_calls(self) -> int:
@@ -64,7 +66,7 @@ class Taught:
     def spoken(self, shown: Callable[[Observation], Image | None]) -> Conversation:
         """The whole conversation, each picture as `shown` makes it of its observation; None leaves it out."""
         opening = shown(self.opening)
-        begun = conversation(self.question, self.task, self.tool, self.opening, opening, self.max_turns)
+        begun = conversation(self.question, self.task, self.tool, self.opening, opening, self.max_turns, self.wording)
         messages = [*begun.messages]
         for turn in self.turns:
             if turn.observation is None:
@@ -80,13 +82,23 @@ class Taught:
         """As a line of a file of demonstrations in `folder`; its pictures are written to `folder/images/ID_0.png` …"""
         os.makedirs(os.path.join(folder, images), exist_ok=True)
         stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in id)
+        places: list[str] = []
+
+        def put(png: bytes) -> str:
+            places.append(f"{images}/{stem}_{len(places)}.png")
+            Path(folder, places[-1]).write_bytes(png)
+            return places[-1]
+
+        return self.recorded(id, put)
+
+    def recorded(self, id: str, put: Callable[[bytes], str]) -> Demonstration:
+        """As a line of a file of demonstrations; `put` keeps a PNG and says where, relative to that file."""
         paths: dict[str, str] = {}
 
         def written(observation: Observation) -> Image:
             image = drawn(observation)
             if image.sha256 not in paths:  # a window that is called twice is one picture
-                paths[image.sha256] = f"{images}/{stem}_{len(paths)}.png"
-                Path(folder, paths[image.sha256]).write_bytes(image.png)
+                paths[image.sha256] = put(image.png)
             return image
 
         spoken = self.spoken(written)

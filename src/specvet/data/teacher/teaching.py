@@ -11,44 +11,67 @@ and where a number in its text does not stand up to `checking.checked`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from specvet.agent.requirements import missing_requirement
-from specvet.data.teacher.checking import Checker, Words
+from specvet.data.teacher.checking import Checker
+from specvet.data.teacher.checking_words import Words
 from specvet.data.teacher.concluding import Lean, concluded, joined
 from specvet.data.teacher.looks import Look, Purpose, next_look, refused_look, useless_look
 from specvet.data.teacher.plans import Plan
 from specvet.data.teacher.sight import Sight
 from specvet.data.teacher.taught import Taught, Turn
 from specvet.data.teacher.telling import Teller, sorted_range
-from specvet.data.teacher.words import Speaker
+from specvet.data.teacher.words import Speaker, VoiceName
 from specvet.policies.line_indices import MIN_MEASURED_NO, MIN_MEASURED_YES
 from specvet.records.schema import Question
 from specvet.spectra import FrameMode, Spectrum
 from specvet.spectra.index_kinds import Range
-from specvet.tasks import Task
+from specvet.tasks import Task, Wording
 from specvet.tools import Observation, ZoomTool
-from specvet.views import REFERENCE_STYLE
+from specvet.views import REFERENCE_STYLE, Size
 
 MAX_CALLS = 7
 """Of one demonstration, refused and useless ones included."""
 
-USELESS_SHARE, REFUSED_SHARE = 0.10, 0.05
-"""Of the demonstrations that hold a useless look, and a call that the tool refuses."""
+NOISY = 10.0
+"""S/N a pixel of the whole spectrum below which it is noisy."""
 
-LEAST_LOOKS = (0.30, 0.40, 0.30)
-"""Chances of wanting at least 1, 2 and 3 looks before stopping."""
+AT_ONCE = 6.0
+"""Log-odds from which on the whole view may decide."""
 
-STOP_AT = (2.5, 4.5)
-"""Log-odds at which a teacher is sure enough to stop: drawn evenly between the two."""
 
-DISPROVE_SHARE = 0.65
-"""Of the demonstrations that, once sure, look for what could overturn it."""
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How chance decides on the looks of a demonstration."""
 
-AT_ONCE_SHARE, AT_ONCE = 0.2, 6.0
-"""Of the spectra that the whole view decides (log-odds) the share that gets no zoom."""
+    useless: float
+    """Share of the demonstrations that hold a useless look."""
+    refused: float
+    """Share that holds a call that the tool refuses."""
+    least: tuple[float, ...]
+    """Chances of wanting at least 1, 2 and 3 looks before stopping."""
+    stop_at: tuple[float, float]
+    """Log-odds at which a teacher is sure enough to stop: drawn evenly between the two."""
+    tests: float
+    """Share that, once sure, looks for what could overturn it."""
+    at_once: float
+    """Share that gets no zoom of the spectra that the whole view decides."""
+    bands: bool
+    """Whether lines decide nothing at once, but only bands: small whole views hide lines."""
+    again: bool
+    """Whether a window of which a part was seen may be looked at once more."""
+    noisy: int
+    """Looks more that are wanted of a noisy spectrum."""
+
+
+HABITS: dict[VoiceName, Habits] = {
+    "full": Habits(0.10, 0.05, (0.30, 0.40, 0.30), (2.5, 4.5), 0.65, 0.2, False, True, 0),
+    "terse": Habits(0.04, 0.03, (0.75, 0.20, 0.05), (1.5, 3.0), 0.25, 0.3, True, False, 1),
+}
+"""Of each voice; the terse one, whose every look costs, stops as soon as it is sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +93,11 @@ class Teacher:
     """That the question text speaks of; one more than calls can be made."""
     title: str | None = "Spectrum"
     frame_mode: FrameMode = "careful"
+    voice: VoiceName = "full"
+    wording: Wording = "full"
+    """Of the question."""
+    size: Size = None
+    """Of the pictures, see `specvet.views.full_view`."""
     _plan: Plan = field(init=False, repr=False)
     _words: Words = field(init=False, repr=False)
 
@@ -77,7 +105,7 @@ class Teacher:
         """Raises TaskError for a task whose evidence names what is not there; ValueError without a turn."""
         if self.max_turns < 1:
             raise ValueError(f"max_turns = {self.max_turns}: a demonstration needs a turn to answer in")
-        self._plan = Plan.of(self.task)
+        self._plan = Plan.of(self.task, self.voice)
         self._words = Words.of(self._plan)
 
     def teach(self, question: Question, spectrum: Spectrum, rng: np.random.Generator) -> Taught | Refused:
@@ -88,7 +116,7 @@ class Teacher:
         if question.answer is None or question.task != self.task.key:
             raise ValueError(f"question {question.id}: a teacher of {self.task.key} needs its task and an answer")
         title = self.title if self.style == REFERENCE_STYLE else None
-        tool = ZoomTool(spectrum, mode=self.frame_mode, title=title, style=self.style)
+        tool = ZoomTool(spectrum, mode=self.frame_mode, title=title, style=self.style, size=self.size)
         opening = tool.opening()
         missing = missing_requirement(self.task.requires, opening.data) if opening.ok else opening.text
         if missing:
@@ -99,7 +127,7 @@ class Teacher:
             return Refused(f"no spectrum decides it: {says}")
         if not sight.windows:
             return Refused("no key window of the task holds enough good pixels")
-        lesson = _Lesson(self, sight, tool, Speaker(rng))
+        lesson = _Lesson(self, sight, tool, Speaker(rng, self.voice))
         turns, answer, lean = lesson.given()
         if reason := _contradiction(sight, lean, question.answer):
             return Refused(reason, contradicts=lean.word != question.answer)
@@ -108,7 +136,9 @@ class Teacher:
         checked = Checker(self._words, opening, turns, answer).checked()
         if isinstance(checked, str):
             return Refused(f"text: {checked}")
-        return Taught(question, self.task, tool, opening, tuple(turns), answer, self.max_turns, tuple(checked))
+        return Taught(
+            question, self.task, tool, opening, tuple(turns), answer, self.max_turns, tuple(checked), self.wording
+        )
 
 
 def _contradiction(sight: Sight, lean: Lean, label: str) -> str:
@@ -143,23 +173,26 @@ class _Plans:
     refused: Purpose | None
     """A call that the tool refuses, likewise."""
     trouble_at: int
+    again: bool
+    """Whether a window of which a part was seen may be looked at once more."""
 
     @classmethod
-    def drawn(cls, speaker: Speaker) -> _Plans:
+    def drawn(cls, speaker: Speaker, habits: Habits) -> _Plans:
         useless: Purpose | None = None
         refused: Purpose | None = None
-        if speaker.sometimes(USELESS_SHARE):
+        if speaker.sometimes(habits.useless):
             useless = "narrow" if speaker.sometimes(0.4) else "idle"
-        elif speaker.sometimes(REFUSED_SHARE):
+        elif speaker.sometimes(habits.refused):
             refused = "outside" if speaker.sometimes(0.4) else "swapped"
         return cls(
-            least=1 + int(np.searchsorted(np.cumsum(LEAST_LOOKS), speaker.rng.random())),
-            stop_at=float(speaker.rng.uniform(*STOP_AT)),
-            at_once=speaker.sometimes(AT_ONCE_SHARE),
-            tests=speaker.sometimes(DISPROVE_SHARE),
+            least=1 + int(np.searchsorted(np.cumsum(habits.least), speaker.rng.random())),
+            stop_at=float(speaker.rng.uniform(*habits.stop_at)),
+            at_once=speaker.sometimes(habits.at_once),
+            tests=speaker.sometimes(habits.tests),
             useless=useless,
             refused=refused,
             trouble_at=speaker.below(3),
+            again=habits.again,
         )
 
 
@@ -182,16 +215,23 @@ class _Lesson:
 
     def given(self) -> tuple[list[Turn], str, Lean]:
         """The turns up to the answer's thought, the answer's text, and what was believed."""
-        sight, plans = self.sight, _Plans.drawn(self.speaker)
+        sight, habits = self.sight, HABITS[self.teacher.voice]
+        plans = _Plans.drawn(self.speaker, habits)
         opened = sight.opened()
+        if opened.snr is not None and opened.snr < NOISY:
+            plans = replace(plans, least=plans.least + habits.noisy)
         teller = Teller(sight, self.speaker)
         thought = teller.opening(opened)
         whole = Lean(sight.believed(sight.plan.parts, final=True))
         self.tests = plans.tests
         most = min(MAX_CALLS, self.teacher.max_turns - 1)
-        plain = abs(whole.belief.log_odds) > AT_ONCE and whole.belief.clear
+        at_once, shown = whole, frozenset(sight.plan.parts)
+        if habits.bands and most > 0:
+            shown = sight.plan.bands
+            at_once = Lean(sight.believed(shown))
+        plain = abs(at_once.belief.log_odds) > AT_ONCE and at_once.belief.clear and at_once.yes == whole.yes
         if most == 0 or (plans.at_once and plain):
-            seen, lean = frozenset(sight.plan.parts), whole
+            seen, lean = shown, at_once
         else:
             thought, seen, lean = self._looks(teller, thought, whole, plans, most)
         last, answer = concluded(teller, lean, opened, seen, not self.looked)
@@ -216,7 +256,9 @@ class _Lesson:
             if not planned:
                 thought.append(teller.plan(look))
             observation = self._call(thought, look)
-            self.partly = [key for key in self.partly if key != look.key] + ([look.key] if look.focused else [])
+            self.partly = [key for key in self.partly if key != look.key] + (
+                [look.key] if look.focused and plans.again else []
+            )
             self.done.append(look.key)
             self.looked.append(sorted_range(look.range))
             now = sight.seen(self.looked)

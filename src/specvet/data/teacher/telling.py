@@ -25,9 +25,6 @@ POOR, GOOD = 8.0, 40.0
 BLUE, RED = 1.15, 0.87
 """Flux ratios from which on a continuum is called blue or red."""
 
-MAX_FINDINGS = 3
-"""Measurements that are told of one window."""
-
 READING, CLEAR_READING = 0.5, 1.3
 """Log-odds from which on a piece of evidence is put into words, and said without hedging."""
 
@@ -60,7 +57,10 @@ class Teller:
         """What the whole view shows."""
         s, speak = self.sight.data.spectrum, self.speaker
         ends = {"low": _tens(opened.low), "high": _tens(opened.high)}
-        if opened.snr is None or opened.snr < 0.5:
+        said: list[str] = []
+        if not speak.voice.overview:
+            pass
+        elif opened.snr is None or opened.snr < 0.5:
             said = [self.say("opening.coverage_without_snr", **ends)]
         else:
             said = [self.say("opening.coverage", snr=two_digits(opened.snr), **ends)]
@@ -78,7 +78,7 @@ class Teller:
             said.append(self.say(f"opening.{key}", a=f"{near:.0f}", b=f"{far:.0f}", k=two_digits(k)))
             if s.calibration == "relative" and speak.sometimes(0.15):
                 said.append(self.say("opening.relative"))
-        if opened.peak is not None and speak.sometimes(0.8):
+        if opened.peak is not None and speak.voice.overview and speak.sometimes(0.8):
             said.append(self.say("opening.peak", place=f"{opened.peak:.0f}"))
         if opened.gap:
             low, high = opened.gap
@@ -123,11 +123,14 @@ class Teller:
         speak, part = self.speaker, seen.data.spectrum
         said: list[str] = []
         snr = part.snr
-        if snr is not None and snr >= 0.5 and speak.sometimes(0.8 if snr < POOR else 0.45):
+        share = 0.8 if snr is not None and snr < POOR else 0.45
+        if not speak.voice.overview:
+            share = 0.0 if self.seen else 1.0  # once, of the first window
+        if snr is not None and snr >= 0.5 and speak.sometimes(share):
             said.append(self.say("look.snr_poor" if snr < POOR else "look.snr", snr=two_digits(snr)))
         self.seen |= new
         keys = [k for k in worth_telling(self.sight, new, window, belief[1]) if k not in self._told]
-        for key in keys[: MAX_FINDINGS - (1 if speak.sometimes(0.4) else 0)]:
+        for key in keys[: speak.voice.findings - (1 if speak.sometimes(speak.voice.fewer) else 0)]:
             q, m = self.sight.plan.quantities[key], self.sight.measured[key]
             self._told.add(key)
             said.append(finding(self.sight, q, m, speak))
@@ -135,7 +138,7 @@ class Teller:
             if what and what not in self._noted and speak.sometimes(0.8):
                 self._noted.add(what)
                 said.append(what)
-        if not keys or speak.sometimes(0.12):
+        if not keys or speak.sometimes(speak.voice.slopes):
             said += self._slope(part)
         if window and speak.sometimes(0.12):
             said += self._trap(window, look.range)
@@ -159,6 +162,8 @@ class Teller:
             fresh = e.index in new or any(c.index in new for c in e.given)
             if abs(worth) < READING or not says or not fresh or says in self._noted or self._crowds(e, m, worth):
                 continue
+            if not speak.voice.readings and e.index in keys:
+                continue
             self._noted.add(says)
             said.append(self.say("look.reading" if abs(worth) > CLEAR_READING else "look.reading_weak", says=says))
             if len(said) == most:
@@ -178,7 +183,7 @@ class Teller:
             if speak.sometimes(0.2 if said else 0.6):
                 self.undecided = self.say("look.open", **about)
                 said.append(self.undecided)
-        elif speak.sometimes(0.55):
+        elif speak.sometimes(speak.voice.leans):
             said.append(self.say("look.for_it" if change > 0 else "look.against_it", **about))
         return said
 

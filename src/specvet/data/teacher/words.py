@@ -1,12 +1,13 @@
-"""Words with alternatives: `phrases.yaml`, and how one of its sentences is chosen and filled in."""
+"""Words with alternatives: `phrases.yaml` and `phrases-terse.yaml`, and how one of their sentences is chosen."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -15,23 +16,65 @@ _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(r"\s+([.,;:?])")
 
 
+VoiceName = Literal["full", "terse"]
+"""`full` talks as people do; `terse` in telegrams, for small models that pay for every token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """How a teacher talks: its book of phrases, and how much of what could be said it says."""
+
+    book: str
+    errors: bool
+    """Whether numbers have their errors, and as many digits as these allow; or two digits."""
+    overview: bool
+    """Whether lines, peaks and noise are told of the whole view; small ones show medians, which hide them."""
+    features: int
+    """That one plan names at most."""
+    findings: int
+    """Measurements that are told of one window at most."""
+    fewer: float
+    """Share of the windows of which one less is told."""
+    slopes: float
+    """Share of the windows with findings of which the slope is told too."""
+    readings: bool
+    """Whether a finding is put into the words of the evidence too."""
+    leans: float
+    """Share of the windows after which it is said which way they speak."""
+    reasons: int
+    """That an answer gives at most."""
+    doubts: float
+    """Share of the sure answers that name what speaks against them."""
+    labels: float
+    """Share of the calls that name what they look at."""
+
+
+VOICES: Mapping[VoiceName, Voice] = {
+    "full": Voice("phrases.yaml", True, True, 3, 3, 0.4, 0.12, True, 0.55, 3, 0.6, 0.55),
+    "terse": Voice("phrases-terse.yaml", False, False, 1, 2, 0.0, 0.0, False, 1.0, 2, 0.0, 0.0),
+}
+
+
 @functools.cache
-def phrases() -> Mapping[str, Any]:
-    """What `phrases.yaml` holds: groups, their keys, and the sentences of each."""
-    found: Mapping[str, Any] = yaml.safe_load(resources.files(__package__).joinpath("phrases.yaml").read_bytes())
+def phrases(voice: VoiceName = "full") -> Mapping[str, Any]:
+    """What a voice's book holds: groups, their keys, and the sentences of each."""
+    book = resources.files(__package__).joinpath(VOICES[voice].book)
+    found: Mapping[str, Any] = yaml.safe_load(book.read_bytes())
     return found
 
 
 class Speaker:
     """Chooses sentences with one generator, and says none twice while there are others."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, voice: VoiceName = "full") -> None:
         self.rng = rng
+        self.voice = VOICES[voice]
+        self._book: VoiceName = voice
         self._said: dict[str, list[int]] = {}
 
     def say(self, key: str, **slots: str) -> str:
         """A sentence of `group.name`, with its slots filled in; `{Name}` is `{name}` with a capital letter."""
-        sentences: list[str] = _sentences(key)
+        sentences: list[str] = _sentences(self._book, key)
         said = self._said.setdefault(key, [])
         left = [i for i in range(len(sentences)) if i not in said]
         if not left:
@@ -61,9 +104,9 @@ class Speaker:
 
 
 @functools.cache
-def _sentences(key: str) -> list[str]:
+def _sentences(voice: VoiceName, key: str) -> list[str]:
     group, name = key.split(".")
-    found: list[str] = phrases()[group][name]
+    found: list[str] = phrases(voice)[group][name]
     return found
 
 

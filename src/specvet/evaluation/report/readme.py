@@ -65,7 +65,7 @@ def _rows(folder: CampaignFolder, place: str) -> Iterator[tuple[str, ...]]:
         found = shown(folder, name)
         told = f"[{name}]({quote(place)})" + (" (SIMULATED)" if found.simulated else "")
         for entry in found.entries:
-            yield told, *map(_plain, _row(entry))
+            yield told, *map(plain, _row(entry))
 
 
 def _row(entry: Entry) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def _line(cells: tuple[str, ...]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """What could end a cell or begin markup, spelt so that it does not."""
     told = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace("\\", "\\\\")
     for mark in "|`*_[]":

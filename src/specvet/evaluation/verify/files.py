@@ -12,11 +12,12 @@ from specvet.agent import task_hash
 from specvet.evaluation.cells import Cell, CellPlan, metrics_file
 from specvet.evaluation.descriptors import Descriptor, file_hashes, located
 from specvet.evaluation.folder import MANIFEST, CampaignFolder, manifest_of
-from specvet.evaluation.plan import SetPlan
+from specvet.evaluation.plan import RunSettings, SetPlan
 from specvet.evaluation.rows import ROWS
 from specvet.evaluation.sealing import basis_of
 from specvet.evaluation.sets import QuestionSet, SetRecord, facts_hash, origin_of, questions_hash
 from specvet.evaluation.verify.checks import Check, Findings, differing, drift
+from specvet.policies.registry import model_folder
 from specvet.records import file_hash
 from specvet.records.receipt import Receipt
 from specvet.records.settings import TASK, decisive, flat, plain
@@ -113,7 +114,7 @@ def check_descriptor(folder: Path, descriptor: Descriptor) -> Iterator[Check]:
         return
     here: dict[str, str] = {}
     for given, prefix in ((descriptor.model, ""), (descriptor.adapter, "adapter/")):
-        place = located(given, folder)
+        place = located(given, folder) or (None if prefix else model_folder(descriptor.policy, given))
         if place is not None:
             here |= {prefix + path: sha for path, sha in file_hashes(place).items()}
     if not here:
@@ -178,7 +179,9 @@ def _config(cell: Cell) -> Iterator[str]:
     for name, value in (("policy", record.policy), ("set", record.set), ("seed", record.seed)):
         yield from differing(f"cell.{name}", says[name], value)
     yield from differing("cell.contract", says["contract"], record.contract)
-    yield from differing("settings", config["settings"], record.settings.model_dump(mode="json"))
+    # A setting that came after the run stood at what is now its default.
+    asked_with = RunSettings().model_dump(mode="json") | config["settings"]
+    yield from differing("settings", asked_with, record.settings.model_dump(mode="json"))
     told = Descriptor.model_validate(config["descriptor"])
     for name, value in told.model_dump().items():
         yield from differing(f"descriptor {name}", value, cell.policy.model_dump()[name])

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from specvet.agent.readings import Said, said_of
 from specvet.chat import Ledger, LedgerError
 from specvet.evaluation.cells import Cell
 from specvet.evaluation.outcomes import POLICY_ENDS
-from specvet.evaluation.readings import Said, said_of
 from specvet.evaluation.rows import ROWS
-from specvet.evaluation.running import reminded
+from specvet.evaluation.running import as_asked
 from specvet.evaluation.sealing import in_order
 from specvet.evaluation.verify import turns
 from specvet.evaluation.verify.checks import Check, Findings, differing, drift
@@ -76,7 +76,7 @@ def check_rows(cell: Cell, known: turns.Vocabularies) -> tuple[list[Check], Summ
         if place < last:
             found.add("rows", [f"{where}: stands out of order"])
         last = place
-        asked = reminded(questions[place].question, cell.record.settings.format_reminder)
+        asked = as_asked(questions[place].question, cell.record.settings)
 
         def note(check: str, problems: Iterator[str], where: str = where) -> None:
             found.add(check, (f"{where}: {problem}" for problem in problems))

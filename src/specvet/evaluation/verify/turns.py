@@ -11,6 +11,7 @@ from typing import Any
 
 from specvet.agent.episode import LOOPING, count_calls
 from specvet.agent.opening import IMAGE_MARK
+from specvet.agent.readings import END_TOKENS, Said
 from specvet.agent.rollout import EARNED
 from specvet.agent.talk import action_of, plain_text, repeated
 from specvet.chat import Ledger, SampledSegment, TruncatedTurn, WordsSegment
@@ -18,7 +19,6 @@ from specvet.chat.formats import FAMILIES
 from specvet.chat.keeping import joined, pieces
 from specvet.chat.parsing import read_said
 from specvet.chat.vocabulary import harmless
-from specvet.evaluation.readings import END_TOKENS, Said
 from specvet.evaluation.verify.checks import differing
 from specvet.policies import Call
 from specvet.records.schema import ActionRecord, StopReason, TrajectoryRecord

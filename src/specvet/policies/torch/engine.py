@@ -1,36 +1,28 @@
-"""The engine: one thread that owns the model, takes requests as they come, and steps all their branches together.
-
-    requests → plan (who shares what with whom) → prefill → first tokens → blocks of steps → results
-
-Rows of finished turns are parked with their caches; the next turn of the same ledger goes on from there.
-"""
+"""The engine: one thread that owns the model and its arena, and steps all branches together, in blocks of steps."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from specvet.chat import ImageError, Ledger, LedgerError, Stop
-from specvet.policies.tokens import PolicyError, Sequence, Usage
+from specvet.chat import ImageSegment
+from specvet.policies.tokens import PolicyError, Usage
 from specvet.policies.torch.arena import Arena, shapes_of
-from specvet.policies.torch.jobs import Branch, Job, Request, Tally, plan
-from specvet.policies.torch.lanes import Lanes
+from specvet.policies.torch.jobs import Branch, Job, plan
 from specvet.policies.torch.layers import TextLayers
 from specvet.policies.torch.model import TorchModel, at_home, is_out_of_memory
 from specvet.policies.torch.positions import next_position
 from specvet.policies.torch.prefill import prefill
 from specvet.policies.torch.rows import Rows
 from specvet.policies.torch.sampling import draw
+from specvet.policies.torch.serving import Serving
 from specvet.policies.torch.steps import MAX_BLOCK, Stepper
 
 BLOCK = {"cuda": 8, "cpu": 1}
@@ -68,7 +60,7 @@ class Hold:
             self._leave.wait()
 
 
-class Engine:
+class Engine(Serving):
     """Owns the arena and the thread. At most `branches` rows are sampled at a time, and `rows` are kept; `stop_ids`
     end a turn; `context` bounds a row's tokens."""
 
@@ -84,33 +76,17 @@ class Engine:
         rows: int | None = None,
         graphs: bool | None = None,
     ) -> None:
-        self.model, self.usage = model, usage
-        self._stop_ids, self._branches, self._context = sorted(stop_ids), branches, context
+        shapes = shapes_of(model.config.text_config)
+        kept = Rows(max(rows or 2 * branches, branches + 1), recurrent=shapes.recurrent)
+        super().__init__("torch-policy", kept, stop_ids=stop_ids, branches=branches, usage=usage)
+        self.model, self._shapes, self._context = model, shapes, context
         self._block = min(block or BLOCK.get(model.device.type, 1), MAX_BLOCK)
-        self._shapes = shapes_of(model.config.text_config)
         self._layers = TextLayers(model.text)
         self._graphs = model.device.type == "cuda" if graphs is None else graphs
-        self._rows = Rows(max(rows or 2 * branches, branches + 1), recurrent=self._shapes.recurrent)
-        self._tally = Tally(usage)
-        self._lanes = Lanes(self._stop_ids)
-        self._waiting: deque[Request] = deque()
         self._arena, self._stepper = self._memory()
-        self._wake = threading.Condition()
-        self._inbox: deque[Request | Callable[[], None]] = deque()
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name="torch-policy", daemon=True)
         self._thread.start()
 
     # --- from other threads
-
-    def check_open(self) -> None:
-        """Raises PolicyError once closed."""
-        if self._closed:
-            raise PolicyError("this policy is closed", fatal=True)
-
-    def submit(self, request: Request) -> None:
-        """Queue a request; `request.done` will hold its result. Raises PolicyError once closed."""
-        self._post(request)
 
     def call(self, job: Callable[[], Any]) -> Future[Any]:
         """Run a job on the engine's thread, between two blocks."""
@@ -125,11 +101,6 @@ class Engine:
 
         self._post(run)
         return done
-
-    def release(self, ledger: Ledger) -> None:
-        """Rows of this ledger may go first."""
-        if not self._closed:
-            self.call(lambda: self._rows.release(ledger))
 
     def held(self) -> Hold:
         """Keep the thread from computing: what is asked for after this call waits until the hold is released."""
@@ -150,68 +121,17 @@ class Engine:
         if memory:
             self._arena, self._stepper = self._memory()
 
-    def close(self) -> None:
-        """End the thread; what is being sampled fails. Waits for the block in hand."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify()
-        self._thread.join()
-
-    def _post(self, item: Request | Callable[[], None]) -> None:
-        with self._wake:
-            self.check_open()
-            self._inbox.append(item)
-            self._wake.notify()
-
     # --- on the thread
 
-    def _run(self) -> None:
+    @contextlib.contextmanager
+    def _computing(self) -> Iterator[None]:
         with torch.inference_mode(), at_home(self.model.device):
-            while self._take_in():
-                try:
-                    self._drop_cancelled()
-                    with self._timed("prefill_s"):
-                        self._admit()
-                    with self._timed("decode_s"):
-                        self._step()
-                except BaseException as e:  # whatever it is, those who wait must hear of it
-                    self._fail(self._explained(e))
-        self._fail(PolicyError("the policy was closed while this was being sampled"))
+            yield
 
-    def _take_in(self) -> bool:
-        """Take what was posted, waiting while there is nothing to do; False once closed."""
-        with self._wake:
-            while not (self._inbox or self._waiting or self._lanes.n_busy or self._closed):
-                self._wake.wait()
-            items = list(self._inbox)
-            self._inbox.clear()
-            closed = self._closed
-        for item in items:
-            if isinstance(item, Request):
-                self._waiting.append(item)
-            else:
-                item()
-        return not closed
-
-    def _drop_cancelled(self) -> None:
-        self._waiting = deque(r for r in self._waiting if not r.done.cancelled())
-        for branch in self._lanes.in_hand():
-            if branch.request.done.cancelled():
-                row = branch.row
-                row.filled, row.busy, row.over = int(self._lanes.column[row.slot]), False, True
-                self._lanes.stop(row.slot)
-
-    def _fail(self, error: BaseException) -> None:
-        """Everything in flight fails, and nothing that is cached can be trusted."""
-        failed = {b.request for b in self._lanes.in_hand()} | set(self._waiting)
-        self._lanes = Lanes(self._stop_ids)
-        self._waiting.clear()
-        self._rows.clear()
+    def _forget(self) -> None:
         self._arena, self._stepper = self._memory()
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
-        for request in failed:
-            _settle(request, error)
 
     def _memory(self) -> tuple[Arena, Stepper]:
         """An arena that has no rows yet, and what steps it."""
@@ -236,18 +156,8 @@ class Engine:
             for _ in jobs:
                 self._waiting.popleft()
 
-    def _can_be_shown(self, job: Job) -> bool:
-        """Whether a job's pictures can be decoded; else it fails alone."""
-        try:
-            self.model.vision.check(job.pictures)
-        except (LedgerError, ImageError) as e:
-            for row in job.rows:
-                row.busy = False
-                if row is not job.found.row:
-                    self._rows.drop(row)
-            _settle(job.request, e)
-            return False
-        return True
+    def _check(self, pictures: Iterable[ImageSegment]) -> None:
+        self.model.vision.check(pictures)
 
     def _begin(self, jobs: list[Job]) -> None:
         """Prefill what is new, copy it to the branches, draw their first tokens."""
@@ -315,25 +225,8 @@ class Engine:
         self._pack()
         busy = lanes.busy
         ids, logprobs = self._stepper.run(lanes, n)
-        self.usage.notes["decode_steps"] = self.usage.notes.get("decode_steps", 0) + n
+        self._count_steps(n)
         self._append(busy, ids, logprobs, stepped=True)
-
-    def _append(
-        self, slots: NDArray[np.int64], ids: NDArray[np.int64], logprobs: NDArray[np.float32], *, stepped: bool
-    ) -> None:
-        """Give rows their new tokens, shape (steps, rows); park and answer those that have ended."""
-        for slot, with_end in self._lanes.append(slots, ids, logprobs, stepped=stepped):
-            said, values = self._lanes.words(slot)
-            filled = int(self._lanes.column[slot])
-            branch = self._lanes.stop(slot)
-            request, stop = branch.request, _STOPS[with_end]
-            ledger = request.ledger.fork()
-            ledger.append_sampled(said, None, stop)
-            self._rows.hold(branch.row, ledger, filled, busy=False)
-            self._tally.sampled(ledger, len(said))
-            request.sequences[branch.index] = Sequence(said, values, stop)
-            if len(request.sequences) == request.n:
-                _settle(request)
 
     def _reserve(self, length: int) -> None:
         """Room for all rows in use, for `length` columns, and for one of scratch."""
@@ -361,37 +254,15 @@ class Engine:
         for slot, other in zip(high, low, strict=True):
             self._rows.exchange(slot, other)
 
-    @contextlib.contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        """Add the seconds that this takes to the usage's notes. A GPU's work counts where it is waited for."""
-        started = time.perf_counter()
-        yield
-        self.usage.notes[name] = self.usage.notes.get(name, 0.0) + time.perf_counter() - started
-
     def _explained(self, error: BaseException) -> BaseException:
         """An error as a caller can act on it."""
-        if isinstance(error, PolicyError | LedgerError | ImageError):
-            return error
-        if is_out_of_memory(error):
-            arena = self._arena
-            said = PolicyError(
-                f"out of memory on {self.model.device} with {arena.rows} rows of {arena.length} tokens: sample fewer "
-                f"branches at a time (now {self._branches}) or allow less context (now {self._context})",
-                fatal=True,
-            )
-        else:
-            said = PolicyError(f"sampling failed: {type(error).__name__}: {error}")
+        if isinstance(error, PolicyError) or not is_out_of_memory(error):
+            return super()._explained(error)
+        arena = self._arena
+        said = PolicyError(
+            f"out of memory on {self.model.device} with {arena.rows} rows of {arena.length} tokens: sample fewer "
+            f"branches at a time (now {self._branches}) or allow less context (now {self._context})",
+            fatal=True,
+        )
         said.__cause__ = error
         return said
-
-
-_STOPS: tuple[Stop, Stop] = ("length", "end")
-
-
-def _settle(request: Request, error: BaseException | None = None) -> None:
-    """Answer a request, with its samples or an error."""
-    with contextlib.suppress(InvalidStateError):  # called off meanwhile, or answered
-        if error is not None:
-            request.done.set_exception(error)
-        else:
-            request.done.set_result(request.samples())

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specvet.policies.tokens import PolicyError
-from specvet.policies.torch.sampling import uniforms
+from specvet.policies.uniforms import uniforms
 
 if TYPE_CHECKING:
     from specvet.policies.torch.jobs import Branch

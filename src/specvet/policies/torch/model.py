@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,49 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from specvet.chat import ImageSegment, Ledger, LedgerError, SampledSegment, TextSegment, WordsSegment
+from specvet.chat import Ledger, LedgerError, SampledSegment
 from specvet.policies.torch import adapters
 from specvet.policies.torch.layers import speed_up
 from specvet.policies.torch.pixels import PixelRule
-from specvet.policies.torch.positions import Piece, length, rotary_positions
+from specvet.policies.torch.positions import Embedded, stretch
+from specvet.policies.torch.serving import check_ids
 from specvet.policies.torch.vision import Features, Key, VisionTower, key
 
 FEATURE_BYTES = {"cuda": 2 << 30, "cpu": 256 << 20}
 """Vision features that are kept: some 2,500 pictures of 448 x 280 for a model of hidden size 2048 in bfloat16."""
 LOGIT_ROWS = 1024
 """Positions whose logits are made at a time when no gradient needs them."""
-
-
-@dataclass(slots=True)
-class Embedded:
-    """A stretch of a ledger or a datum, ready for the text model."""
-
-    ids: NDArray[np.int64]
-    """Shape (n,)."""
-    positions: NDArray[np.int64]
-    """Shape (3, n)."""
-    pictures: list[tuple[int, ImageSegment, int, int]]
-    """Where in the stretch, which picture, and which of its tokens (from, to) stand there."""
-
-
-def stretch(pieces: Iterable[Piece], start: int, end: int) -> Embedded:
-    """Tokens `start` to `end` of a ledger, or of a datum's chunks; they must be tokens, not words."""
-    pieces = list(pieces)
-    ids = np.empty(end - start, dtype=np.int64)
-    pictures = []
-    stop = 0
-    for piece in pieces:
-        at, stop = stop, stop + length(piece)
-        first, last = max(at, start), min(stop, end)
-        if first >= last:
-            continue
-        if isinstance(piece, ImageSegment):
-            ids[first - start : last - start] = piece.pad_id
-            pictures.append((first - start, piece, first - at, last - at))
-        elif not isinstance(piece, WordsSegment):
-            some = piece if isinstance(piece, tuple) else piece.ids
-            ids[first - start : last - start] = some[first - at : last - at]
-    return Embedded(ids, rotary_positions(pieces, start, end), pictures)
 
 
 def placed(values: NDArray[Any], device: torch.device) -> Tensor:
@@ -175,14 +143,7 @@ class TorchModel:
 
     def check(self, ledger: Ledger) -> None:
         """Whether this model can be shown the ledger. Raises LedgerError."""
-        highest = 0
-        for segment in ledger:
-            if isinstance(segment, ImageSegment):
-                highest = max(highest, segment.pad_id)
-            elif isinstance(segment, TextSegment | SampledSegment) and segment.ids:
-                highest = max(highest, *segment.ids)
-        if highest >= self.n_ids:
-            raise LedgerError(f"the token id {highest} is beyond the model's {self.n_ids} ids")
+        check_ids(ledger, self.n_ids)
 
     def embed(
         self, parts: Sequence[Embedded], features: dict[Key, Features]

@@ -9,17 +9,18 @@ from __future__ import annotations
 import hashlib
 import io
 import struct
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from specvet.chat import Image, ImageError, ImageSegment, LedgerError
+from specvet.chat.png import decode_plain
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
@@ -124,35 +125,10 @@ class PixelRule:
         return np.asarray(shown, dtype=np.uint8)
 
 
-_UP = 2
-
-
 def _plain_png(png: bytes, width: int, height: int) -> NDArray[np.uint8] | None:
-    """RGB bytes of a PNG as specvet writes its own (8 bits grey or RGB, one IDAT, filter Up); None for any other.
-
-    A third of the time of a general decoder, and nearly all of it without the interpreter's lock.
-    """
-    channels = next((n for colour, n in ((0, 1), (2, 3)) if png[16:29] == _header(width, height, colour)), None)
-    length = int.from_bytes(png[33:37], "big")
-    if channels is None or png[37:41] != b"IDAT" or png[49 + length : 53 + length] != b"IEND":
-        return None
-    try:
-        most = height * (width * channels + 1)
-        unpacked = zlib.decompressobj()  # never more than the header promises: a small file may hold gigabytes
-        data = unpacked.decompress(memoryview(png)[41 : 41 + length], most + 1)
-    except zlib.error:
-        return None
-    if len(data) != most or not unpacked.eof:
-        return None
-    rows = np.frombuffer(data, dtype=np.uint8).reshape(height, -1)
-    if (rows[:, 0] != _UP).any():
-        return None
-    pixels = np.add.accumulate(rows[:, 1:], axis=0, dtype=np.uint8).reshape(height, width, channels)
-    return pixels if channels == 3 else np.repeat(pixels, 3, axis=2)
-
-
-def _header(width: int, height: int, colour: int) -> bytes:
-    return struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)
+    """RGB bytes of a PNG of that size as specvet writes its own; None for any other."""
+    pixels = decode_plain(png) if png[16:24] == struct.pack(">II", width, height) else None
+    return pixels if pixels is None or pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
 
 
 def patches(pictures: Tensor, rule: PixelRule, table: Tensor) -> Tensor:
@@ -161,6 +137,8 @@ def patches(pictures: Tensor, rule: PixelRule, table: Tensor) -> Tensor:
     `pictures` are RGB bytes, uint8 of shape (pictures, height, width, 3), and `table` is `rule.table()`; both on the
     device that the patches shall be on.
     """
+    import torch
+
     bytes_ = pictures.int()
     channels = [table[c][bytes_[..., c]] for c in range(3)]
     values = torch.stack(channels, dim=1)

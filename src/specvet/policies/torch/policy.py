@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -13,13 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from specvet.chat import ChatFormat, Ledger, LedgerError
+from specvet.chat import ChatFormat, Ledger
 from specvet.policies.options import ModelOptions
 from specvet.policies.tokens import PolicyError, Samples, SamplingParams, Usage
 from specvet.policies.torch.engine import Engine, Hold
-from specvet.policies.torch.jobs import Request
 from specvet.policies.torch.loading import load
 from specvet.policies.torch.model import TorchModel
+from specvet.policies.torch.serving import check_request
 
 if TYPE_CHECKING:
     from specvet.policies.base import Capability
@@ -90,21 +88,11 @@ class TorchPolicy:
         """n sequences that continue the ledger. Raises LedgerError for a ledger that this model cannot be shown or that
         leaves no room, ImageError for a damaged picture, PolicyError for the rest."""
         self._engine.check_open()
-        self._check(ledger, n, params)
-        started = time.perf_counter()
-        ledger = ledger.fork()
-        self.usage.requests += 1
+        assert self.context is not None
+        check_request(ledger, n, params, format=self.format, context=self.context, policy=self.name)
+        self.model.check(ledger)
         self.model.vision.prepare(s for s in ledger.images if s.png is not None)
-        given: list[Samples] = []
-        try:
-            for first in range(0, n, self.branches):  # more than can be sampled at a time go one after the other
-                request = Request(ledger, min(self.branches, n - first), params, first)
-                self._engine.submit(request)
-                given.append(await asyncio.wrap_future(request.done))
-        finally:
-            self.usage.seconds += time.perf_counter() - started
-        sequences = tuple(s for g in given for s in g.sequences)
-        return Samples(sequences, given[0].prompt_tokens, given[0].cached_tokens)
+        return await self._engine.sample(ledger, n, params)
 
     def release(self, ledger: Ledger) -> None:
         """This trajectory is over: its rows are the first to be given away."""
@@ -145,34 +133,3 @@ class TorchPolicy:
         """Free everything; what is being sampled fails. May be called twice."""
         await asyncio.to_thread(self._engine.close)
         self.model.close()
-
-    def _check(self, ledger: Ledger, n: int, params: SamplingParams) -> None:
-        if ledger.kind != "tokens":
-            raise LedgerError("the torch policy continues token ids; this ledger holds words only")
-        if ledger.format != self.format.name or ledger.vocabulary != self.format.vocabulary.fingerprint:
-            raise LedgerError(
-                f"{ledger!r} (vocabulary {ledger.vocabulary[:12]}) is not of this model's format {self.format.name} "
-                f"(vocabulary {self.format.vocabulary.fingerprint[:12]})"
-            )
-        if not ledger.n_tokens:
-            raise LedgerError("an empty ledger; there is no prompt to continue")
-        if n < 1 or params.max_tokens < 1:
-            raise LedgerError(f"{n} sequences of up to {params.max_tokens} tokens; both must be at least 1")
-        if not 0 <= params.temperature < math.inf or not 0 < params.top_p <= 1 or not 0 <= params.top_k < 1 << 31:
-            raise LedgerError(
-                f"temperature {params.temperature}, top_p {params.top_p}, top_k {params.top_k}: out of range"
-            )
-        assert self.context is not None
-        if ledger.n_tokens + params.max_tokens > self.context:
-            raise LedgerError(
-                f"a prompt of {ledger.n_tokens} tokens and up to {params.max_tokens} sampled ones, but the context is "
-                f"{self.context}: at most {max(0, self.context - ledger.n_tokens)} fit"
-            )
-        for segment in ledger.images:
-            rows, columns = self.format.geometry.grid(segment.width, segment.height)
-            if (segment.rows, segment.columns) != (rows, columns):
-                raise LedgerError(
-                    f"a picture of {segment.width} x {segment.height} pixels counted as {segment.rows} x "
-                    f"{segment.columns} tokens; this model makes {rows} x {columns} of it"
-                )
-        self.model.check(ledger)

@@ -7,11 +7,12 @@ columns p …; what follows it stands at p + max(rows, columns) (Qwen2-VL, arXiv
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specvet.chat import ImageSegment, Ledger, Segment
+from specvet.chat import ImageSegment, Ledger, Segment, WordsSegment
 
 Piece = Segment | tuple[int, ...]
 """A segment of a ledger, or a chunk of a datum: ids, or a picture."""
@@ -46,6 +47,38 @@ def rotary_positions(pieces: Iterable[Piece], start: int = 0, end: int | None = 
         if seen:
             parts[-1] = parts[-1][:, max(start - begin, 0) : None if end is None else end - begin]
     return np.concatenate(parts, axis=1)
+
+
+@dataclass(slots=True)
+class Embedded:
+    """A stretch of a ledger or a datum, ready for the text model."""
+
+    ids: NDArray[np.int64]
+    """Shape (n,)."""
+    positions: NDArray[np.int64]
+    """Shape (3, n)."""
+    pictures: list[tuple[int, ImageSegment, int, int]]
+    """Where in the stretch, which picture, and which of its tokens (from, to) stand there."""
+
+
+def stretch(pieces: Iterable[Piece], start: int, end: int) -> Embedded:
+    """Tokens `start` to `end` of a ledger, or of a datum's chunks; they must be tokens, not words."""
+    pieces = list(pieces)
+    ids = np.empty(end - start, dtype=np.int64)
+    pictures = []
+    stop = 0
+    for piece in pieces:
+        at, stop = stop, stop + length(piece)
+        first, last = max(at, start), min(stop, end)
+        if first >= last:
+            continue
+        if isinstance(piece, ImageSegment):
+            ids[first - start : last - start] = piece.pad_id
+            pictures.append((first - start, piece, first - at, last - at))
+        elif not isinstance(piece, WordsSegment):
+            some = piece if isinstance(piece, tuple) else piece.ids
+            ids[first - start : last - start] = some[first - at : last - at]
+    return Embedded(ids, rotary_positions(pieces, start, end), pictures)
 
 
 def next_position(ledger: Ledger) -> int:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from specvet.chat import ImageSegment, Ledger
 from specvet.policies.torch.arena import Arena, Prefill
 from specvet.policies.torch.layers import TextLayers
-from specvet.policies.torch.model import Embedded, TorchModel, stretch
+from specvet.policies.torch.model import TorchModel
+from specvet.policies.torch.positions import Embedded, stretch
+from specvet.policies.torch.rows import Reading
 from specvet.policies.torch.vision import Features, Key
 
 LEAST_TOKENS = 2048
@@ -20,26 +20,6 @@ MOST_HIDDEN_BYTES = 1 << 28
 """Of the widest activations of one piece; with the two above it bounds the tokens of a piece, padding included."""
 MOST_SCORES = 1 << 27
 """Query-key pairs of one piece; each takes a number in their mask."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One row that reads tokens `start` to `end` of a ledger."""
-
-    slot: int
-    ledger: Ledger
-    start: int
-    end: int
-
-    @property
-    def count(self) -> int:
-        return self.end - self.start
-
-    @property
-    def pictures(self) -> list[ImageSegment]:
-        """Pictures of which it reads some token."""
-        spans = zip(self.ledger.ends, self.ledger.ends[1:], self.ledger, strict=False)
-        return [s for a, b, s in spans if isinstance(s, ImageSegment) and b > self.start and a < self.end]
 
 
 def prefill(

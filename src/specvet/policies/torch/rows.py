@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from torch import Tensor
+from specvet.chat import ImageSegment, Ledger
 
-from specvet.chat import Ledger
+if TYPE_CHECKING:
+    from torch import Tensor
 
-State = dict[int, tuple[Tensor, Tensor]]
+State: TypeAlias = "dict[int, tuple[Tensor, Tensor]]"
 """Recurrent state of one row, by layer."""
 
 MAX_SNAPSHOTS = 16
@@ -44,6 +46,26 @@ class Found:
     """The row itself goes on; else its prefix is copied."""
     state: State | None = None
     """The recurrent state at `length`, where the row's own has gone on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One row that reads tokens `start` to `end` of a ledger."""
+
+    slot: int
+    ledger: Ledger
+    start: int
+    end: int
+
+    @property
+    def count(self) -> int:
+        return self.end - self.start
+
+    @property
+    def pictures(self) -> list[ImageSegment]:
+        """Pictures of which it reads some token."""
+        spans = zip(self.ledger.ends, self.ledger.ends[1:], self.ledger, strict=False)
+        return [s for a, b, s in spans if isinstance(s, ImageSegment) and b > self.start and a < self.end]
 
 
 class Rows:

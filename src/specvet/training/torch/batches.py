@@ -14,13 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specvet.chat import ChatFormat, Datum, ImageSegment
-from specvet.policies.torch.model import Embedded, TorchModel, stretch
+from specvet.policies.torch.model import TorchModel
+from specvet.policies.torch.positions import Embedded, stretch
 from specvet.training.trainer import Loss, TrainerError
 
 MICRO_TOKENS = {"cuda": 16_384, "cpu": 8_192}
 """Positions of a micro-batch where nobody says: enough to fill a GPU, little enough to fit."""
 START = 512
-"""A micro-batch costs its positions, and about as much as these for being launched."""
+"""A micro-batch costs its positions, and about as much as these for being launched: more of a small model, whose
+launches take the longest of all, see `launching`."""
+LAUNCHED = 1.5e12
+"""Weights times positions that take as long as launching a micro-batch (some 0.1 s; one H200, 10 to 40 layers)."""
+
+
+def launching(model: TorchModel) -> int:
+    """Positions that cost a model as much as launching a micro-batch; nothing is launched on a CPU."""
+    if model.device.type == "cpu":
+        return START
+    return max(START, int(LAUNCHED / max(1, sum(p.numel() for p in model.module.parameters()))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,15 +59,17 @@ class MicroBatch:
         return [segment for part in self.parts for _, segment, _, _ in part.pictures]
 
 
-def micro_batches(datums: Sequence[Datum], loss: Loss | None, micro_tokens: int) -> list[MicroBatch]:
+def micro_batches(
+    datums: Sequence[Datum], loss: Loss | None, micro_tokens: int, start: int = START
+) -> list[MicroBatch]:
     """The whole batch in micro-batches, the longest datums first. `loss` None leaves out what only losses need."""
-    groups = cuts([d.n_tokens for d in datums], micro_tokens)
+    groups = cuts([d.n_tokens for d in datums], micro_tokens, start)
     return [micro_batch(datums, members, loss) for members in groups]
 
 
-def cuts(lengths: Sequence[int], micro_tokens: int) -> list[list[int]]:
+def cuts(lengths: Sequence[int], micro_tokens: int, start: int = START) -> list[list[int]]:
     """Indices of sequences that go together, longest first: the cut of the sorted lengths that costs least, in
-    positions, padding included, and `START` for each piece."""
+    positions, padding included, and `start` for each piece."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     best: list[tuple[int, int]] = [(0, 0)]  # cost of the first n, and where their last piece begins
     for n in range(1, len(order) + 1):
@@ -65,7 +78,7 @@ def cuts(lengths: Sequence[int], micro_tokens: int) -> list[list[int]]:
             area = (n - first) * lengths[order[first]]
             if area > micro_tokens and first < n - 1:
                 break
-            costs.append((best[first][0] + area + START, first))
+            costs.append((best[first][0] + area + start, first))
         best.append(min(costs))
     pieces = []
     n = len(order)

@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from specvet.policies.torch.model import TorchModel
 from specvet.training.torch.batches import MicroBatch
-from specvet.training.torch.head import ROWS
+from specvet.training.torch.head import rows_at_a_time
 
 MARGIN = 0.08
 """Share of the device's memory that plans leave free: fragments, workspaces, what other libraries take."""
@@ -74,7 +74,7 @@ class Checkpointing:
             self._set(0)
             self._per_position = kept_bytes(self._model, PROBE) / PROBE / len(self._layers)
         states = batch.padded_tokens * self._model.config.text_config.hidden_size * self._model.dtype.itemsize
-        logits = 4 * ROWS * self._model.n_ids
+        logits = 4 * rows_at_a_time(self._model.n_ids) * self._model.n_ids
         room = self._room() - later - 4 * (states + logits)  # both are there a few times at the output layer
         return layers_to_checkpoint(room, self._per_position * batch.padded_tokens, states, len(self._layers))
 

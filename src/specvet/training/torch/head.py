@@ -13,6 +13,13 @@ from torch import Tensor, nn
 
 ROWS = 1024
 """Positions whose logits are held at a time: 0.6 GB in float32 for 152,000 ids."""
+SMALL = 1 << 26
+"""Logits that are held at a time where the vocabulary is small, in pieces of more than `ROWS` positions: 0.3 GB."""
+
+
+def rows_at_a_time(ids: int) -> int:
+    """Positions whose logits are held at a time for a vocabulary of so many ids."""
+    return max(ROWS, SMALL // ids)
 
 
 def token_logprobs(states: Tensor, weight: Tensor, targets: Tensor, *, entropy: bool = False) -> tuple[Tensor, Tensor]:
@@ -30,8 +37,9 @@ class _TokenLogprobs(torch.autograd.Function):
     def forward(ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, entropy: bool) -> tuple[Tensor, Tensor]:
         norms = torch.empty(states.shape[0], dtype=torch.float32, device=states.device)
         logprobs, entropies = torch.empty_like(norms), torch.zeros_like(norms)
-        for at in range(0, states.shape[0], ROWS):
-            some = slice(at, at + ROWS)
+        rows = rows_at_a_time(weight.shape[0])
+        for at in range(0, states.shape[0], rows):
+            some = slice(at, at + rows)
             logits = nn.functional.linear(states[some], weight).float()
             norms[some] = torch.logsumexp(logits, dim=-1)
             logprobs[some] = logits.gather(-1, targets[some, None]).squeeze(-1) - norms[some]
@@ -49,8 +57,9 @@ class _TokenLogprobs(torch.autograd.Function):
         to_states = torch.empty_like(states) if ctx.needs_input_grad[0] else None
         # In float32: what a piece adds to a sum in bfloat16 is lost as soon as the sum is 256 times as large.
         to_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
-        for at in range(0, states.shape[0], ROWS):
-            some = slice(at, at + ROWS)
+        rows = rows_at_a_time(weight.shape[0])
+        for at in range(0, states.shape[0], rows):
+            some = slice(at, at + rows)
             logs = nn.functional.linear(states[some], weight).float().sub_(norms[some, None])
             slope = logs.exp()  # becomes the gradient of the logits
             if by_entropy is not None:  # H falls by p (log p + H)

@@ -28,7 +28,8 @@ from torch.distributed.tensor import DTensor
 
 from specvet.chat import Datum
 from specvet.policies.torch.loading import dtype_of, load
-from specvet.policies.torch.model import TorchModel, at_home, stretch
+from specvet.policies.torch.model import TorchModel, at_home
+from specvet.policies.torch.positions import stretch
 from specvet.training.torch.batches import MicroBatch, cuts, micro_batch
 from specvet.training.torch.checkpointing import Checkpointing
 from specvet.training.torch.local import identity_of

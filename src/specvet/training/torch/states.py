@@ -26,6 +26,7 @@ from torch import Tensor
 
 from specvet.chat import ChatFormat
 from specvet.chat.tiny import write_tiny
+from specvet.policies.manner import FILE, manner_of
 from specvet.policies.torch.loading import quiet
 from specvet.policies.torch.model import TorchModel
 from specvet.training.torch.preparing import ADAPTER
@@ -133,10 +134,13 @@ def save_model(
 
 
 def copy_settings(base: Path, made: Path) -> None:
-    """Copy what a model folder has beside weights (tokenizer, processor, template), where it is not there yet."""
+    """Copy what a model folder has beside weights (tokenizer, processor, template), where it is not there yet. Of its
+    `specvet.json` that is how the model is asked; the hashes in it are those of other weights."""
     for path in sorted(base.iterdir()):
-        if path.is_file() and not is_weights(path) and not (made / path.name).exists():
+        if path.is_file() and not is_weights(path) and path.name != FILE and not (made / path.name).exists():
             shutil.copyfile(path, made / path.name)
+    if (manner := manner_of(base)) is not None:
+        (made / FILE).write_text(json.dumps({"manner": manner.model_dump(mode="json")}, indent=1), encoding="utf-8")
 
 
 def is_weights(path: Path) -> bool:

@@ -23,7 +23,7 @@ from specvet.policies.tokens import PolicyError
 from specvet.policies.torch.loading import load, model_folder
 from specvet.policies.torch.model import TorchModel, is_out_of_memory
 from specvet.policies.torch.policy import TorchPolicy
-from specvet.training.torch.batches import MICRO_TOKENS, MicroBatch, check, micro_batches
+from specvet.training.torch.batches import MICRO_TOKENS, MicroBatch, check, launching, micro_batches
 from specvet.training.torch.checkpointing import Checkpointing
 from specvet.training.torch.local import ADVICE, LocalTrainer, check_finite, check_options
 from specvet.training.torch.optimiser import Optimiser
@@ -56,6 +56,7 @@ class TorchTrainer(LocalTrainer):
         self._start = Start(self._told, model, self._optimiser, options)
         self._micro_tokens = options.micro_tokens or MICRO_TOKENS.get(model.device.type, MICRO_TOKENS["cpu"])
         self._checkpointing = Checkpointing(model, options.gradient_checkpointing, tower=options.vision == "trained")
+        self._launching = launching(model)
         self._shrunk = False
         self._largest = 0
         """Positions of the largest micro-batch of the last pass."""
@@ -132,7 +133,7 @@ class TorchTrainer(LocalTrainer):
 
     def _pass(self, datums: Sequence[Datum], loss: Loss, *, gradient: bool) -> Step:
         active = check(datums, loss, self.model, self.format)
-        batches = micro_batches(datums, loss, self._micro_tokens)
+        batches = micro_batches(datums, loss, self._micro_tokens, self._launching)
         self._largest = max(batch.padded_tokens for batch in batches)
 
         def before(batch: MicroBatch) -> None:
