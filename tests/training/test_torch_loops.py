@@ -153,20 +153,6 @@ def test_a_group_larger_than_what_runs_at_a_time_counts_every_prompt_that_was_se
         assert line[name] == used[name] > 0, name
 
 
-def test_grpo_in_two_processes_says_and_learns_what_it_does_in_one(tmp_path, monkeypatch, whole):
-    monkeypatch.setattr(batches, "score", by_luck)
-    loop = GRPO.loop.model_copy(update={"processes": 2})
-    session(tmp_path / "run", GRPO.model_copy(update={"loop": loop}), whole[1])
-    assert said(tmp_path / "run") == said(whole[0])
-    assert max(x["drift_max"] for x in lines(tmp_path / "run", "step")) < 1e-3
-    mine, others = last_weights(tmp_path / "run"), last_weights(whole[0])
-    for name, value in mine.items():
-        np.testing.assert_allclose(value, others[name], rtol=0, atol=2e-6)
-    used = receipt(tmp_path / "run")["usage"]
-    for name in ("requests", "prompt_tokens", "sampled_tokens"):
-        assert used[name] == receipt(whole[0])["usage"][name] > 0, name
-
-
 @pytest.mark.parametrize("trajectory", [3, 6])
 def test_grpo_goes_on_from_half_a_batch_with_the_gradients_of_a_whole_one(tmp_path, monkeypatch, whole, trajectory):
     monkeypatch.setattr(batches, "score", by_luck)

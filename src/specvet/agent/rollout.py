@@ -150,7 +150,9 @@ class Rollouts:
         or a tool does wrong ends one branch with a stop reason, not the others. Raises PolicyError when it is fatal and
         what `done`, `ended` and the image store raise; then branches that were not over are lost.
         """
-        branches = branches_of(n, only)
+        branches = sorted(set(range(n) if only is None else only))
+        if not branches or branches[0] < 0 or branches[-1] >= n:
+            raise ValueError(f"branches {branches} of a group of {n}; give some of 0 to {n - 1}")
         async with self._slots.some(len(branches)) as slots:
 
             def over(record: TrajectoryRecord, ledger: Ledger | None) -> None:
@@ -160,14 +162,6 @@ class Rollouts:
                     ended(record, ledger)
 
             return await _Group(self, question, task, tool, n, branches, slots, over).run()
-
-
-def branches_of(n: int, only: Collection[int] | None) -> list[int]:
-    """The branches of a group of `n` that are wanted, in order. Raises ValueError."""
-    branches = sorted(set(range(n) if only is None else only))
-    if not branches or branches[0] < 0 or branches[-1] >= n:
-        raise ValueError(f"branches {branches} of a group of {n}; give some of 0 to {n - 1}")
-    return branches
 
 
 class _Group:

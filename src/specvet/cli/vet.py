@@ -89,7 +89,6 @@ def vet(
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, metavar="N", help="Spectra that a model is asked about at a time.")
     ] = 16,
-    processes: models.Processes = 1,
     max_tokens: Annotated[
         int | None,
         typer.Option("--max-tokens", min=1, metavar="N", help="That a model may have for one turn; by default 2,048."),
@@ -156,7 +155,7 @@ def vet(
     manner, says = asking.manner_for(policy, model, given, PUBLISHED)
     drawn, pixels = manner.style, manner.pixels
     decider: Policy | ModelPolicy
-    params = options = None
+    params = None
     with failing(USAGE, TaskError, InputError):
         if models.is_model(policy):
             from specvet.policies.options import ModelOptions
@@ -231,7 +230,6 @@ def vet(
                 concurrency=concurrency,
                 wording=manner.wording,
                 guard=True,
-                crew=models.opened_crew(stack, cast("ModelPolicy", decider), policy, options, processes),
             )
             probed = policy != "embedded" if probes is None else probes
             used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probed else {})

@@ -254,8 +254,6 @@ class TrainerOptions:
     """Positions, padding included, that go through the model at a time; None: the backend chooses."""
     processes: int = 1
     """GPUs (or CPU processes) the model is sharded over; `torch` only."""
-    rollout_processes: int = 1
-    """Processes that sample with the trainer's weights, where they lie; `torch` in one process only."""
     seed: int = 0
     """Of new adapters' weights."""
     branches: int = 64
