@@ -14,7 +14,6 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from specvet.chat.vocabulary_files import VocabularyError, byte_of_letter, load_tokenizer
-from specvet.records import write_atomic
 
 __all__ = ["Vocabulary", "VocabularyError", "harmless"]
 
@@ -148,8 +147,8 @@ class Vocabulary:
         return frozenset(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def save(self, path: str | Path) -> None:
-        """Write it as a `tokenizer.json`, which `load` reads. Raises DiskFullError and other OSErrors."""
-        write_atomic(path, self._tokenizer.to_str(pretty=True))
+        """Write it as a `tokenizer.json`, which `load` reads."""
+        self._tokenizer.save(str(path))
 
     def __repr__(self) -> str:
         return f"<Vocabulary of {self.size} ids, {self.fingerprint[:12]}>"
