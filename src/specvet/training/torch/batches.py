@@ -24,7 +24,7 @@ START = 512
 """A micro-batch costs its positions, and about as much as these for being launched: more of a small model, whose
 launches take the longest of all, see `launching`."""
 LAUNCHED = 1.5e12
-"""Weights times positions that take as long as launching a micro-batch (some 0.1 s; one H200, 10 to 40 layers)."""
+"""Weights times positions that take as long as launching a micro-batch: some 0.1 s for nano on one H200."""
 
 
 def launching(model: TorchModel) -> int:
