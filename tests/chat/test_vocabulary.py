@@ -172,6 +172,17 @@ def test_the_fingerprint_is_the_same_in_another_process_and_tells_vocabularies_a
     assert Vocabulary(more).fingerprint != other
 
 
+def test_a_vocabulary_is_written_as_its_library_writes_it_and_a_folder_that_is_not_there_is_named(
+    tmp_path: Path,
+) -> None:
+    tiny_tokenizer("qwen3_5").save(str(tmp_path / "theirs.json"))
+    tiny_vocabulary("qwen3_5").save(tmp_path / "ours.json")
+    ours = Vocabulary.load(tmp_path / "ours.json")
+    assert ours.fingerprint == Vocabulary.load(tmp_path / "theirs.json").fingerprint
+    with pytest.raises(OSError, match="No such file"):  # an OSError, as for a full disk, and not the library's own
+        ours.save(tmp_path / "nowhere" / "tokenizer.json")
+
+
 def test_what_a_file_says_of_truncation_and_padding_is_ignored(tmp_path: Path) -> None:
     tokenizer = tiny_tokenizer("qwen3_5")
     tokenizer.enable_truncation(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,17 @@ import pytest
 from typer.main import get_command
 
 from specvet.cli.main import app, main
-from specvet.training.pipeline.nano import Plan, nano_stages
+from specvet.training.pipeline import Plan, nano_stages
+
+
+@cache
+def commands() -> Any:
+    return get_command(app)
 
 
 def parsed(command: tuple[str, ...]) -> dict[str, Any]:
     """What a command line is understood as, without running it. Raises a usage error."""
-    found: Any = get_command(app)
+    found: Any = commands()
     left = list(command)
     while hasattr(found, "commands"):
         found = found.commands[left.pop(0)]
@@ -25,21 +31,24 @@ def parsed(command: tuple[str, ...]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("templates", [None, "TEMPLATES"])
 def test_every_stage_of_nano_is_a_command_that_specvet_takes(tmp_path: Path, templates: str | None) -> None:
-    stages = {s.name: parsed(s.command) for s in nano_stages(Plan(tmp_path, templates=templates, workers=2))}
+    stages = {s.name: parsed(s.line) for s in nano_stages(Plan(tmp_path, templates=templates, workers=2))}
     assert stages["simvi"]["voice"] == "terse"
     assert stages["trajectories"]["templates"] == templates
     assert stages["base"]["seconds"] == 300
     assert stages["release"]["start"] == str(tmp_path / "base" / "model")
     assert stages["grpo-2"]["start"] == str(tmp_path / "seed-2" / "sft")
-    assert stages["grpo-2"]["dev"] == str(tmp_path / "simvi" / "rl" / "bench_val.jsonl")
+    assert stages["grpo-2"]["dev"] is None
+    assert stages["whole-sft-1"]["data"] == str(tmp_path / "simvi" / "sft" / "whole_train.jsonl")
+    assert stages["eval-grpo-0-e1"]["concurrency"] == 512
+    assert stages["results"]["what"] == str(tmp_path / "stages.yaml")
     assert stages["pack"]["name"] == "nano"
 
 
 def test_a_dry_run_prints_the_plan_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["pipeline", "nano", "--out", str(tmp_path / "out"), "--dry-run", "--seeds", "1,4"]
+    command = ["pipeline", "nano", "--out", str(tmp_path / "out"), "--dry-run", "--seeds", "1,4", "--parallel", "2"]
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert "11 of 11 stages to run, at most 2 at a time" in out
+    assert "27 of 27 stages to run, at most 2 at a time" in out
     assert "specvet train grpo --profile nano --from" in out
     assert main([*command, "--json", "--only", "grpo"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -53,6 +62,9 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(tmp_path: Path, capsys: py
     [
         (["--seeds", "0,x"], "--seeds 0,x: whole numbers with commas"),
         (["--seeds", "1,1"], "each once"),
+        (["--parts", "val,dev"], "--parts val,dev: val, test, or both"),
+        (["--limit", "grpo=soon"], "--limit grpo=soon: write it as STAGE=MINUTES"),
+        (["--limit", "grop=3"], "--limit grop=3: write it as STAGE=MINUTES"),
         (["--only", "sftt"], "--only sftt: there is no such stage"),
         (["--only", "pack"], "pack needs release-grpo, which is not done"),
     ],

@@ -12,6 +12,7 @@ import pytest
 from specvet.data.asking import load_questions
 from specvet.data.questions import read_questions
 from specvet.data.realvi import COVERAGE, harmonised, make_realvi, read_labels
+from specvet.data.simulate.templates_manifest import Fold
 from specvet.spectra import Spectrum, read
 from specvet.spectra.lines import air_to_vacuum, vacuum_to_air
 
@@ -207,3 +208,17 @@ def test_labels_in_another_encoding_are_refused_by_name(source: Path) -> None:
     (source / "labels.csv").write_text("path,cv\na,YES\n", encoding="utf-16")
     with pytest.raises(ValueError, match=r"labels\.csv: is not UTF-8 text; save it as CSV in UTF-8"):
         read_labels(source)
+
+
+def test_a_fold_asks_about_its_own_objects_alone(source: Path, tmp_path: Path) -> None:
+    asked = {}
+    for k in (1, 2):
+        make_realvi(source, tmp_path / f"f{k}", "harmonised", Fold(k, 2))
+        questions = (tmp_path / f"f{k}" / "realvi.jsonl").read_text(encoding="utf-8").splitlines()
+        asked[k] = {json.loads(line)["object_id"] for line in questions}
+        assert all(json.loads(line)["split"] == "held-out" for line in questions)
+        assert all(Fold(k, 2).holds(name) for name in asked[k])
+    assert asked[1] | asked[2] == {"star b", "star c"}
+    assert not asked[1] & asked[2]
+    with pytest.raises(ValueError, match="keeps no object back"):
+        make_realvi(source, tmp_path / "none", fold=Fold(0, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,6 +110,18 @@ def test_what_is_there_is_not_made_again_and_other_settings_are_refused(made: Tr
     for n, settings, says in ((N, replace(TERSE, voice="full"), "voice"), (N + 1, TERSE, "another n")):
         with pytest.raises(InputError, match=says):
             make_trajectories(made.folder, n, settings)
+
+
+def test_a_folder_of_before_there_were_containers_and_folds_is_gone_on_with(made: Trajectories, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(made.folder, old)
+    told = json.loads((old / "trajectories.json").read_text(encoding="utf-8"))
+    for name in ("yes", "cross", "containers", "fold", "seeded"):
+        del told[name]
+    (old / "trajectories.json").write_text(json.dumps(told), encoding="utf-8")
+    assert not make_trajectories(old, N, TERSE).made
+    with pytest.raises(InputError, match="another containers"):
+        make_trajectories(old, N, replace(TERSE, containers=("bare",)))
 
 
 def test_without_zoom_the_whole_view_is_answered_at_once(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 from specvet.data.errors import InputError
 from specvet.evaluation.descriptors import Descriptor, describe, keep_descriptor, read_descriptor
 from specvet.evaluation.plan import PolicyPlan
+from specvet.evaluation.verify.files import check_descriptor
+from specvet.policies.catalogue import write_model_manifest
 from specvet.records import bytes_hash
 
 
@@ -36,6 +38,22 @@ def test_a_descriptor_holds_the_hash_of_every_file(tmp_path: Path, model: Path) 
     assert made.options == {"format": "qwen3_5"}
     assert Descriptor.model_validate_json(made.model_dump_json()) == made
     assert Descriptor.model_validate_json(made.model_dump_json()).fingerprint == made.fingerprint
+
+
+def test_a_model_stays_the_same_when_its_card_is_written_and_is_another_when_its_weights_change(
+    tmp_path: Path, model: Path
+) -> None:
+    write_model_manifest(model, name="sft", version="1", licence="MIT")
+    asked = keep_descriptor(tmp_path / "policies", told(tmp_path, model="models/sft"))
+    (tmp_path / "cells" / "sft--val").mkdir(parents=True)
+    (model / "README.md").write_text("# what it measured\n")
+    (model / "failures.png").write_bytes(b"png")
+    write_model_manifest(model, name="sft", version="1", licence="MIT")
+    assert keep_descriptor(tmp_path / "policies", told(tmp_path, model="models/sft")) == asked
+    assert [check.state for check in check_descriptor(tmp_path, asked)] == ["ok"]
+    (model / "nested" / "README.md").write_text("data of the model")  # no card
+    with pytest.raises(InputError, match=r"other files: nested/README.md"):
+        keep_descriptor(tmp_path / "policies", told(tmp_path, model="models/sft"))
 
 
 def test_the_same_weights_elsewhere_are_the_same_model(tmp_path: Path, model: Path) -> None:

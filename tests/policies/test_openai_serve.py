@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
 from probe_lab import T, run
+from serve_lab import serving
 
 pytest.importorskip("torch")
 pytest.importorskip("fastapi", reason="`transformers serve` needs fastapi")
@@ -28,7 +24,6 @@ from specvet.policies.options import ModelOptions
 from specvet.policies.probes import probe, scene
 from specvet.policies.tokens import SamplingParams
 
-START_S = 120.0
 GREEDY = SamplingParams(max_tokens=12, temperature=0.0)
 
 
@@ -42,39 +37,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
     # A call that is no JSON is a status 500 there, and random weights write no other: they are kept from the tag.
     call = tiny_vocabulary("qwen2_5_vl").need("<tool_call>")
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"do_sample": True, "suppress_tokens": [call]}))
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder), "--device", "cpu"]
-    process = subprocess.Popen(
-        [*command, "--host", "127.0.0.1", "--port", "0"],
-        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    said: list[str] = []
-    found: list[str] = []
-    ready = threading.Event()
-
-    def listen() -> None:
-        for line in process.stdout or ():
-            said.append(line)
-            if at := re.search(r"running on (http://127\.0\.0\.1:\d+)", line):
-                found.append(at[1])
-                ready.set()
-        ready.set()
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
-    try:
-        ready.wait(START_S)
-        assert found, "".join(said)
-        yield f"{found[0]}/v1", str(folder)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        listener.join(10)
-        process.stdout.close()
+    with serving(folder) as base_url:
+        yield base_url, str(folder)
 
 
 def using(policy: OpenAIPolicy, work: Coroutine[Any, Any, T]) -> T:

@@ -137,6 +137,8 @@ def as_layout(path: Path, layout: int) -> None:
             db.execute("UPDATE pending SET trajectory = ? WHERE n = ?", (json.dumps(old), n))
     if layout == 1:
         db.execute("DROP TABLE files")
+    if layout <= 3:
+        db.execute("DROP TABLE leases")
     db.execute(f"PRAGMA user_version = {layout}")
     db.commit()
     db.close()
@@ -156,7 +158,7 @@ def left_waiting(path: Path, made: list[Decision]) -> None:
             (path / f"{name}.copy").rename(path / name)
 
 
-@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("layout", [1, 2, 3])
 def test_a_run_of_an_earlier_layout_is_read_as_it_is_and_goes_on_when_written(tmp_path: Path, layout: int) -> None:
     path, made = tmp_path / "run", [decision("a.fits"), error(), decision("b.fits", 1)]
     left_waiting(path, made)
@@ -177,7 +179,7 @@ def test_a_run_of_an_earlier_layout_is_read_as_it_is_and_goes_on_when_written(tm
     with RunFolder.read(path) as run:
         assert list(run.decisions(with_trajectories=True)) == [*made, sampled("a.fits", 1)]
     db = sqlite3.connect(path / "run.db")
-    assert db.execute("PRAGMA user_version").fetchone() == (3,)
+    assert db.execute("PRAGMA user_version").fetchone() == (4,)
     db.close()
 
 

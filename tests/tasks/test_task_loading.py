@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from specvet.tasks import Task, TaskError, builtin_tasks, load_task, resolve_tasks, task_text, template_text
+from specvet.tasks import Task, TaskError, builtin_tasks, load_task, resolve_tasks, task_text, template_text, yaml_text
+from specvet.tasks.yaml_text import read_yaml
 
 NAMES = {
     "cv": ["cv", "CV", "CVs", "cataclysmic variable", "Cataclysmic Variables", "cataclysmic-variable"],
@@ -145,3 +146,17 @@ def test_a_task_written_out_loads_as_the_same_task(key: str, tmp_path: Path) -> 
     file = tmp_path / "kept.yaml"
     file.write_text(task_text(load_task(key)), encoding="utf-8")
     assert load_task(file) == load_task(key)
+
+
+def test_the_quick_reader_gives_what_the_thorough_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted(resources.files("specvet.tasks").joinpath("stars").iterdir(), key=str)
+    texts = [f.read_text(encoding="utf-8") for f in files if f.name.endswith(".yaml")] + [template_text()]
+    odd = ["a: yes\nb: [no, true, off]\nc: 1e3\n2: 0x1F\n", "t: 2026-01-01\n'<<': {a: 1}\ns: |\n  x\n  y\n", "é: '—'\n"]
+    quick = [read_yaml(text.encode(), "x") for text in (*texts, *odd)]
+    assert len(texts) == 6
+    monkeypatch.setattr(yaml_text, "_QUICK", None)
+    for text, found in zip((*texts, *odd), quick, strict=True):
+        thorough = read_yaml(text.encode(), "x")
+        assert found.data == thorough.data
+        paths: list[yaml_text.Path] = [(key,) for key in found.data] + [("windows", 0, "range"), ("evidence", "yes", 1)]
+        assert [found.line(path) for path in paths] == [thorough.line(path) for path in paths]

@@ -42,7 +42,7 @@ def run(start: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, di
     out = tmp_path_factory.mktemp("run") / "base"
     seen: list[Progress] = []
     patch = pytest.MonkeyPatch()
-    patch.setattr(loop, "source_of", lambda data, seed, templates: Bumps())
+    patch.setattr(loop, "source_of", lambda config: Bumps())
     try:
         receipt = train_base(config(start), out, told=seen.append)
     finally:
@@ -93,13 +93,17 @@ def test_the_model_folder_loads_here_and_in_transformers(run: tuple[Path, dict[s
     assert manner_of(folder) == NANO
 
 
-def test_a_finished_run_is_not_written_over(run: tuple[Path, dict[str, Any], list[Progress]], start: Path) -> None:
-    with pytest.raises(TrainerError, match="holds a finished run"):
-        train_base(config(start), run[0])
+def test_a_finished_run_is_left_as_it_is(run: tuple[Path, dict[str, Any], list[Progress]], start: Path) -> None:
+    out, receipt, _ = run
+    metrics = (out / "metrics.jsonl").read_bytes()
+    assert train_base(config(start, workers=2), out) == receipt
+    with pytest.raises(TrainerError, match="holds a finished run that was told something else"):
+        train_base(config(start, lr=1e-4), out)
+    assert (out / "metrics.jsonl").read_bytes() == metrics
 
 
 def test_who_stops_it_gets_what_was_learnt(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "source_of", lambda data, seed, templates: Bumps())
+    monkeypatch.setattr(loop, "source_of", lambda config: Bumps())
     stop = threading.Event()
 
     def told(progress: Progress) -> None:
@@ -116,7 +120,7 @@ def test_who_stops_it_gets_what_was_learnt(start: Path, tmp_path: Path, monkeypa
 def test_documents_that_cannot_be_made_end_it_with_the_reason(
     start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "source_of", lambda data, seed, templates: Bumps(broken=True))
+    monkeypatch.setattr(loop, "source_of", lambda config: Bumps(broken=True))
     with pytest.raises(FeedError, match="no bump can be made"):
         train_base(config(start), tmp_path / "run")
 
@@ -124,8 +128,8 @@ def test_documents_that_cannot_be_made_end_it_with_the_reason(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "seconds or documents"),
-        (["--seconds", "5", "--documents", "5"], "seconds or documents"),
+        ([], "seconds, documents or epochs"),
+        (["--seconds", "5", "--documents", "5"], "seconds, documents or epochs"),
         (["--seconds", "5", "--batch", "0"], "--batch: Input should be greater than or equal to 1"),
         (["--seconds", "5", "--from", "m", "--vocabulary", "v"], "has its own"),
         (["--seconds", "5", "--data", "/no/such.jsonl"], "/no/such.jsonl"),

@@ -21,10 +21,11 @@ from specvet.chat.messages import assistant, user  # noqa: E402
 from specvet.policies.torch.pixels import PixelRule, patches  # noqa: E402
 from specvet.policies.torch.positions import rotary_positions  # noqa: E402
 from specvet.training.base.batch import Batch, batch_of  # noqa: E402
+from specvet.training.base.config import BaseConfig  # noqa: E402
 from specvet.training.base.encoding import Encoded, Encoder, TooLongError, grey, joined, piece_of  # noqa: E402
 from specvet.training.base.memory import SLOT_BYTES, Letter, Slots, folder_for  # noqa: E402
 from specvet.training.base.network import InkHead, Network, ink  # noqa: E402
-from specvet.training.base.source import DemonstrationSource, Document, ReadingSource  # noqa: E402
+from specvet.training.base.source import DemonstrationSource, Document, ReadingSource, source_of  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +176,19 @@ def test_demonstrations_are_gone_through_in_another_order_each_time_and_some_are
     assert first != second
     assert sorted([*first, *held]) == sorted(f"{i}." for i in range(40))
     assert [d.messages[-1].text for d in source.documents(5, 3)] == first[5:8]
+    assert source.rows == 38
+
+
+def test_without_held_out_documents_all_demonstrations_of_a_file_are_learnt_from(tmp_path: Path) -> None:
+    said = '{{"role": "user", "content": [{{"text": "?"}}]}}, {{"role": "assistant", "content": [{{"text": "{0}."}}]}}'
+    line = f'{{{{"id": "{{0}}", "messages": [{said}]}}}}\n'
+    (tmp_path / "d.jsonl").write_text("".join(line.format(i) for i in range(40)))
+    told = {"data": str(tmp_path / "d.jsonl"), "epochs": 2}
+    every, most = (source_of(BaseConfig(held_out=n, **told)) for n in (0, 512))
+    assert (every.rows, most.rows) == (40, 38)  # type: ignore[attr-defined]
+    assert len(list(every.held_out(0, 10))) == 0
+    with pytest.raises(ValueError, match="made on the way have no end"):
+        BaseConfig(epochs=2)
 
 
 def test_a_producer_loads_no_torch() -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from specvet.evaluation.plan import parse_campaign
+from specvet.evaluation.stages import read_stages
 from specvet.policies.manner import NANO
 from specvet.records import RunLockedError, file_hash
 from specvet.training.config import ConfigError, GrpoConfig
-from specvet.training.pipeline.nano import Plan, nano_stages
-from specvet.training.pipeline.running import PipelineFolder, StageError, run_stages
-from specvet.training.pipeline.stages import Stage, chosen, in_order
+from specvet.training.pipeline import Plan, nano_stages, plan_of
+from specvet.training.pipeline.running import Limits, PipelineFolder, StageError, run_stages
+from specvet.training.pipeline.stages import Stage, chosen, expected_minutes, in_order
 from specvet.training.profiles import resolve
 
 PYTHON = (sys.executable, "-c", "import sys, pathlib; exec(sys.argv[1])")
@@ -31,7 +32,9 @@ def stage(folder: Path, name: str, *needs: str, code: str = "", **more: Any) -> 
     return Stage(name, (f"{code}\n{write}",), made, folder, needs, **more)
 
 
-def ran(folder: Path, *stages: Stage, stop: threading.Event | None = None, at_once: int = 1) -> tuple[bool, list[str]]:
+def ran(
+    folder: Path, *stages: Stage, stop: threading.Event | None = None, at_once: int = 1, limits: Limits | None = None
+) -> tuple[bool, list[str]]:
     """Whether all is done, and what was told."""
     heard: list[str] = []
     with PipelineFolder(folder) as pipeline:
@@ -41,6 +44,7 @@ def ran(folder: Path, *stages: Stage, stop: threading.Event | None = None, at_on
             stop=stop or threading.Event(),
             told=lambda name, line: heard.append(f"{name}: {line}"),
             at_once=at_once,
+            limits=limits or Limits(),
             program=PYTHON,
         )
     return finished, heard
@@ -132,6 +136,67 @@ def test_when_asked_to_stop_a_stage_is_interrupted_once_and_goes_on_later(tmp_pa
     assert order(tmp_path) == ["a", "b"]
 
 
+def test_what_does_not_need_a_stage_that_failed_runs_all_the_same(tmp_path: Path) -> None:
+    broken = stage(tmp_path, "b", "a", code="sys.exit(3)")
+    stages = [
+        stage(tmp_path, "a"),
+        broken,
+        stage(tmp_path, "c", "b"),
+        stage(tmp_path, "d", "c"),
+        stage(tmp_path, "e", "a"),
+    ]
+    with pytest.raises(StageError, match=r"^b ended with exit code 3; see .*/b\.log$"):
+        ran(tmp_path, *stages)
+    assert order(tmp_path) == ["a", "e"]
+
+
+WAITS = "import time; print('ready', flush=True); time.sleep(0 if pathlib.Path({!r}).exists() else 60)"
+INTERRUPTED = "import signal; signal.signal(signal.SIGINT, lambda *_: sys.exit(130))"
+
+
+def test_a_stage_over_its_limit_is_stopped_and_the_others_run(tmp_path: Path) -> None:
+    flag = str(tmp_path / "flag")
+    stages = [stage(tmp_path, "slow-1", code=f"{INTERRUPTED}\n{WAITS.format(flag)}"), stage(tmp_path, "b")]
+    with pytest.raises(StageError, match=r"slow-1 was stopped after its 0\.005 minutes; the same command goes on"):
+        ran(tmp_path, *stages, limits=Limits(stages={"slow": 0.005}))
+    assert order(tmp_path) == ["b"]
+    Path(flag).touch()
+    assert ran(tmp_path, *stages)[0]
+    assert Limits(stages={"slow": 1.0, "slow-1": 2.0}).of(stages[0]) == 2.0
+
+
+def test_when_the_minutes_of_a_call_are_over_it_stops_and_the_next_goes_on(tmp_path: Path) -> None:
+    flag = str(tmp_path / "flag")
+    stages = [stage(tmp_path, "a", code=f"{INTERRUPTED}\n{WAITS.format(flag)}"), stage(tmp_path, "b", "a")]
+    finished, heard = ran(tmp_path, *stages, limits=Limits(all=0.005))
+    assert not finished
+    assert "pipeline: its 0.005 minutes are over" in heard
+    assert heard[-1] == "a: stopped"
+    Path(flag).touch()
+    assert ran(tmp_path, *stages)[0]
+
+
+def test_how_long_all_takes_is_reckoned_as_stages_run(tmp_path: Path) -> None:
+    def takes(name: str, minutes: float, *needs: str, **more: Any) -> Stage:
+        return stage(tmp_path, name, *needs, gpu_minutes=minutes, **more)
+
+    stages = [takes("a", 5, alone=True), takes("b", 2, "a"), takes("c", 3, "a"), takes("d", 1, "b", "c")]
+    assert expected_minutes(stages, 1) == 11
+    assert expected_minutes(stages, 2) == 9
+    assert expected_minutes(stages[1:], 2) == 4
+
+
+def test_where_a_stage_runs_makes_it_no_other(tmp_path: Path) -> None:
+    here, there = (
+        {s.name: (s.identity, s.line) for s in nano_stages(Plan(tmp_path, device=device, workers=n, at_once=n))}
+        for device, n in (("cpu", 1), ("cuda:1", 4))
+    )
+    assert {name: of[0] for name, of in here.items()} == {name: of[0] for name, of in there.items()}
+    assert "method.micro_tokens=65536" in there["grpo-0"][1]
+    assert "method.micro_tokens=65536" not in here["grpo-0"][1]
+    assert there["sft-0"][1][-5:] == ("--device", "cuda:1", "--workers", "4", "--no-compile")
+
+
 def test_what_is_needed_must_be_done_or_be_asked_for(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="b needs a, which is not done"):
         ran(tmp_path, stage(tmp_path, "b", "a"))
@@ -174,10 +239,12 @@ def test_the_profile_of_nano_asks_as_its_models_are_asked() -> None:
 
 def test_nano_goes_from_spectra_to_a_packed_model_and_each_seed_its_own_way(tmp_path: Path) -> None:
     stages = {s.name: s for s in nano_stages(Plan(tmp_path, seeds=(0, 5)))}
-    assert set(stages) == {
-        *("simvi", "base", "sft-0", "grpo-0", "sft-5", "grpo-5", "eval"),
-        *("trajectories", "release", "release-grpo", "pack"),
-    }
+    of_seeds = {f"{kind}-{seed}" for kind in ("sft", "grpo", "whole-sft", "whole-grpo") for seed in (0, 5)}
+    asked = {"base", *(f"{kind}-{seed}" for kind in ("sft", "whole-sft", "whole-grpo") for seed in (0, 5))}
+    asked |= {f"grpo-{seed}-e{epoch}" for seed in (0, 5) for epoch in (1, 3)}
+    once = {"simvi", "base", "whole-data", "results", "trajectories", "release", "release-grpo", "pack"}
+    assert set(stages) == once | of_seeds | {f"eval-{model}" for model in asked}
+    assert set(stages["results"].needs) == {f"eval-{model}" for model in asked}
     assert stages["grpo-5"].needs == ("sft-5", "simvi")
     assert stages["sft-5"].command[stages["sft-5"].command.index("--seed") + 1] == "5"
     assert stages["pack"].needs == ("release-grpo",)
@@ -205,40 +272,70 @@ def test_what_follows_a_stage_that_is_told_something_else_is_not_done_either(tmp
         "pack",
     }
     longer = told(settings=("grpo.lr=1e-6",))
-    assert {name for name in usual if usual[name] != longer[name]} == {"grpo-0", "eval", "release-grpo", "pack"}
+    assert {name for name in usual if usual[name] != longer[name]} == {
+        *("grpo-0", "eval-grpo-0-e1", "eval-grpo-0-e3", "whole-grpo-0", "eval-whole-grpo-0", "results"),
+        *("release-grpo", "pack"),
+    }
 
 
 def test_settings_go_to_the_stages_that_they_name(tmp_path: Path) -> None:
-    told = ("grpo.lr=1e-5", "sft.epochs=6", "method.vision=frozen", "base.batch=64")
+    told = ("grpo.lr=1e-5", "sft.epochs=6", "sft.lr=5e-4", "method.vision=frozen", "base.batch=64")
     plan = Plan(tmp_path, seeds=(0,), settings=told)
     stages = {s.name: s.command for s in nano_stages(plan)}
     assert stages["grpo-0"][-4:] == ("--set", "grpo.lr=1e-5", "--set", "method.vision=frozen")
-    assert stages["sft-0"][-4:] == ("--set", "sft.epochs=6", "--set", "method.vision=frozen")
+    assert stages["whole-grpo-0"][-2:] == ("--set", "grpo.budget.max_turns=1")
+    for name in ("sft-0", "whole-sft-0"):
+        at = stages[name].index("--epochs")
+        assert stages[name][at : at + 6] == ("--epochs", "6", "--batch", "32", "--lr", "0.0005")
     assert stages["base"][-2:] == stages["release"][-2:] == ("--batch", "64")
-    with pytest.raises(ConfigError, match=r"--set lr=1: write it as STAGE\.SETTING=VALUE"):
-        nano_stages(Plan(tmp_path, settings=("lr=1",)))
+    for wrong, says in (
+        ("lr=1", r"--set lr=1: write it as STAGE\.SETTING=VALUE"),
+        ("sft.kl=1", r"--set sft\.kl=1: of SFT there are sft\.epochs"),
+        ("sft.lr=0", r"sft\.optimiser\.lr"),
+        ("grpo.max_steps=3", r"grpo\.max_steps: evaluation needs whole epochs"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            nano_stages(Plan(tmp_path, settings=(wrong,)))
 
 
-def test_how_long_sft_is_decides_which_checkpoint_is_evaluated_and_grpo_has_whole_epochs(tmp_path: Path) -> None:
-    stages = {s.name: s for s in nano_stages(Plan(tmp_path, seeds=(0,), epochs=2, settings=("sft.epochs=7",)))}
-    assert stages["sft-0"].makes == tmp_path / "seed-0" / "sft" / "checkpoints" / "epoch-07" / "checkpoint.json"
-    (text,) = stages["eval"].writes.values()
-    assert "../seed-0/sft/checkpoints/epoch-07/epoch-07-sampler" in text
-    assert "../seed-0/grpo/checkpoints/epoch-02/epoch-02-sampler" in text
-    with pytest.raises(ConfigError, match=r"grpo\.max_steps: evaluation needs whole epochs"):
-        nano_stages(Plan(tmp_path, settings=("grpo.max_steps=3",)))
-    with pytest.raises(ConfigError, match=r"sft\.epoch: there is no such setting"):
-        nano_stages(Plan(tmp_path, settings=("sft.epoch=3",)))
+def test_a_scale_sets_what_is_not_given(tmp_path: Path) -> None:
+    tiny = plan_of("tiny", tmp_path, ("grpo.group=2",), seeds=(7,), base_seconds=None)
+    assert (tiny.size, tiny.seeds, tiny.epochs, tiny.demonstrations) == ("tiny", (7,), 2, 0)
+    assert tiny.settings.index("grpo.group=4") < tiny.settings.index("grpo.group=2")
+    assert plan_of("full", tmp_path, epochs=1) == Plan(tmp_path, epochs=1)
+    told = {s.name: s.command for s in nano_stages(tiny)}
+    assert told["base"][-6:] == ("--shape", "mini", "--held-out", "16", "--vocabulary-documents", "200")
+    assert set(told) >= {"eval-grpo-7-e1", "eval-grpo-7-e2", "results", "pack"}
 
 
-def test_the_campaign_compares_each_model_with_the_one_before_it(tmp_path: Path) -> None:
-    told = next(s for s in nano_stages(Plan(tmp_path, seeds=(0, 1))) if s.name == "eval")
-    ((file, text),) = told.writes.items()
+def test_each_model_has_a_campaign_on_val_and_test_as_it_was_trained_to_be_asked(tmp_path: Path) -> None:
+    stages = {s.name: s for s in nano_stages(Plan(tmp_path, seeds=(0, 1), epochs=2))}
+    ((file, text),) = stages["eval-grpo-1-e2"].writes.items()
     campaign = parse_campaign(text, str(file))
-    assert list(campaign.policies) == ["base", "sft-0", "grpo-0-e1", "grpo-0-e3", "sft-1", "grpo-1-e1", "grpo-1-e3"]
-    assert [(c.of, c.over) for c in campaign.comparisons or ()][:3] == [
-        ("sft-0", "base"),
-        ("grpo-0-e1", "sft-0"),
-        ("grpo-0-e3", "sft-0"),
+    assert list(campaign.sets) == ["simvi-val", "simvi-test"]
+    assert campaign.policies["grpo-1-e2"].model == "../seed-1/grpo/checkpoints/epoch-02/epoch-02-sampler"
+    assert campaign.policies["grpo-1-e2"].settings == {"temperature": 0.0}
+    assert campaign.pairs() == []
+    ((file, text),) = stages["eval-whole-grpo-1"].writes.items()
+    assert parse_campaign(text, str(file)).policies["whole-grpo-1"].settings["max_turns"] == 1
+    assert stages["eval-sft-0"].needs == ("sft-0", "simvi")
+    val = {s.name: s for s in nano_stages(Plan(tmp_path, seeds=(0,), parts=("val",)))}
+    assert next(iter(val["eval-base"].writes.values())).count("bench_") == 1
+
+
+def test_the_table_compares_each_stage_with_the_one_before_it_and_with_its_peer(tmp_path: Path) -> None:
+    told = next(s for s in nano_stages(Plan(tmp_path, seeds=(0, 1))) if s.name == "results")
+    ((file, text),) = told.writes.items()
+    file.write_text(text)
+    plan = read_stages(file)
+    assert plan.stages["RL, 3 epochs"] == ("grpo-0-e3", "grpo-1-e3")
+    assert [(c.of, c.over) for c in plan.differences] == [
+        ("SFT", "base"),
+        ("RL, 1 epoch", "SFT"),
+        ("RL, 3 epochs", "SFT"),
+        ("RL, 3 epochs", "whole view only, RL, 3 epochs"),
+        ("SFT", "whole view only, SFT"),
     ]
-    assert campaign.settings.temperature == 0
+    assert plan.runs["GRPO"] == ("seed-0/grpo", "seed-1/grpo")
+    one = next(s for s in nano_stages(Plan(tmp_path, epochs=1)) if s.name == "results")
+    assert "RL, 1 epoch" in next(iter(one.writes.values()))

@@ -220,6 +220,11 @@ def test_a_page_tells_profile_model_and_backend_of_a_run(tmp_path: Path) -> None
         assert read_runs([run])[0].about.startswith("SFT; 3 steps")
 
 
+def test_steps_are_counted_where_a_line_stands_for_several(tmp_path: Path) -> None:
+    lines = [sft_line(step) for step in (10, 20, 25)]
+    assert read_runs([write_run(tmp_path / "run", lines)])[0].about.startswith("SFT; 25 steps")
+
+
 @pytest.mark.parametrize("lines", [[], grpo_run(1), sft_run(1), [{"kind": "dev", "step": 0, "accuracy": 0.5}]])
 def test_runs_that_have_hardly_begun_are_drawn(tmp_path: Path, lines: list[Line]) -> None:
     out = plot_runs([write_run(tmp_path / "run", lines)], tmp_path / "page.png")

@@ -153,6 +153,17 @@ def test_a_group_larger_than_what_runs_at_a_time_counts_every_prompt_that_was_se
         assert line[name] == used[name] > 0, name
 
 
+def test_two_processes_go_on_from_half_a_batch_of_one_and_say_and_learn_the_same(tmp_path, monkeypatch, whole):
+    monkeypatch.setattr(batches, "score", by_luck)
+    with pytest.raises(Killed):
+        session(tmp_path / "run", GRPO, whole[1], Fuse("recorded", 3))
+    loop = GRPO.loop.model_copy(update={"processes": 2})
+    session(tmp_path / "run", GRPO.model_copy(update={"loop": loop}), whole[1])
+    assert_close(tmp_path / "run", whole[0])
+    assert said(tmp_path / "run") == said(whole[0])
+    assert max(x["drift_max"] for x in lines(tmp_path / "run", "step")) < 1e-3
+
+
 @pytest.mark.parametrize("trajectory", [3, 6])
 def test_grpo_goes_on_from_half_a_batch_with_the_gradients_of_a_whole_one(tmp_path, monkeypatch, whole, trajectory):
     monkeypatch.setattr(batches, "score", by_luck)

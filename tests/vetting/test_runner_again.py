@@ -115,7 +115,7 @@ def test_a_run_of_the_first_layout_goes_on_and_says_nothing_of_files_it_never_no
     vetted(tmp_path / "run", items[:1])
     db = sqlite3.connect(tmp_path / "run" / "run.db")
     db.executescript(
-        "DROP TABLE files; DROP INDEX one_decision; ALTER TABLE decisions DROP COLUMN sample;"
+        "DROP TABLE leases; DROP TABLE files; DROP INDEX one_decision; ALTER TABLE decisions DROP COLUMN sample;"
         "CREATE UNIQUE INDEX one_decision ON decisions(key, row, task, CASE task WHEN '*' THEN id ELSE '' END);"
         "PRAGMA user_version = 1"
     )

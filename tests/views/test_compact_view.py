@@ -42,6 +42,18 @@ def test_the_reference_style_is_the_default_and_carries_only_what_it_draws() -> 
     assert (view.pixels, view.sigma, view.bad, view.doubtful) == (None, None, None, ())
 
 
+@pytest.mark.parametrize("style", [REFERENCE_STYLE, COMPACT_STYLE])
+@pytest.mark.parametrize("wild", [1e300, -1e300, 1.1e150, np.inf, np.nan])
+def test_a_flux_that_nobody_can_have_measured_is_a_missing_point(style: str, wild: float) -> None:
+    flux = FLUX.copy()
+    flux[1500] = wild
+    alone, gap = SPECTRUM.replace(flux=flux), SPECTRUM.replace(flux=np.where(flux == FLUX, FLUX, np.nan))
+    assert full_view(alone, style=style).png == full_view(gap, style=style).png
+    assert full_view(alone, style=style).n_points == 2999
+    with pytest.raises(ValueError, match="flux holds values beyond 1e\\+150"):
+        _ = full_view(SPECTRUM.replace(flux=np.full(3000, 1e300)), style=style).png
+
+
 def test_a_compact_view_carries_errors_and_bad_pixels_and_where_to_doubt() -> None:
     z = 0.01
     view = zoom_view(SPECTRUM, (5500, 7000), z=z, style=COMPACT_STYLE)

@@ -10,8 +10,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from specvet.agent.budget import DEFAULT_BUDGET, Budget
+from specvet.agent.crew import Crew
+from specvet.agent.crew_rollouts import rollouts_with
 from specvet.agent.guard import undecided
-from specvet.agent.rollout import Rollouts, Tally
+from specvet.agent.rollout import Tally
 from specvet.agent.stage import KeepImage
 from specvet.agent.talk import ModelPolicy
 from specvet.policies.tokens import SamplingParams
@@ -43,17 +45,20 @@ class Engine:
         concurrency: int = 64,
         wording: Wording = "full",
         guard: bool = False,
+        crew: Crew | None = None,
     ) -> None:
-        """`guard`: the program says UNSURE itself where nobody could decide, see `specvet.agent.guard`."""
+        """`guard`: the program says UNSURE itself where nobody could decide, see `specvet.agent.guard`. With `crew`,
+        whose `policy` this is, its processes roll out; it stays its owner's."""
         self.policy = policy
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="specvet-rollouts", daemon=True)
         self._thread.start()
         self.guarded = guard
-        self._rollouts = Rollouts(
+        self._rollouts = rollouts_with(
             policy,
             budget,
             params,
+            crew=crew,
             pool=pool,
             keep_image=keep_image,
             concurrency=concurrency,

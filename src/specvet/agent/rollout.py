@@ -23,7 +23,7 @@ from specvet.agent.episode import Ask, Episode, Execute, Over, Remind, Start
 from specvet.agent.loop import content_hash, missing_data, policy_failure, task_hash
 from specvet.agent.opening import conversation, observation_message
 from specvet.agent.scene import Scene, Seen, Studio
-from specvet.agent.slots import Held, Slots
+from specvet.agent.slots import Held, Slots, branches_of
 from specvet.agent.stage import KeepImage
 from specvet.agent.talk import (
     ModelPolicy,
@@ -34,6 +34,7 @@ from specvet.agent.talk import (
     Utterance,
     begin,
 )
+from specvet.agent.timing import Timing
 from specvet.agent.waiting import OutOfTimeError, is_being_cancelled, within
 from specvet.chat import Ledger, LedgerError
 from specvet.policies import Answered, Call
@@ -48,8 +49,9 @@ T = TypeVar("T")
 Guard = Callable[[Task, Observation], Verdict | None]
 """What the program says itself of a spectrum, see `specvet.agent.guard`; None where a model is asked."""
 
-Ended = Callable[[TrajectoryRecord, Ledger | None], None]
-"""Hears of a trajectory that is over; its ledger is None where nothing was shown."""
+Ended = Callable[[TrajectoryRecord, Ledger | None], Awaitable[None] | None]
+"""Hears of a trajectory that is over; its ledger is None where nothing was shown. What it gives is waited for before
+another trajectory takes the place of this one."""
 
 EARNED = {
     StopReason.ANSWERED,
@@ -126,7 +128,8 @@ class Rollouts:
         self.policy, self.budget, self.wording, self.guard = policy, budget, wording, guard
         self.params = params or SamplingParams(budget.turn_tokens)
         self.tally = Tally()
-        self._studio = Studio(draws="images" in policy.capabilities, pool=pool, keep=keep_image)
+        self._timing = Timing(policy.usage.notes)
+        self._studio = Studio(self._timing, draws="images" in policy.capabilities, pool=pool, keep=keep_image)
         self._slots = Slots(concurrency)
 
     def close(self) -> None:
@@ -150,16 +153,14 @@ class Rollouts:
         or a tool does wrong ends one branch with a stop reason, not the others. Raises PolicyError when it is fatal and
         what `done`, `ended` and the image store raise; then branches that were not over are lost.
         """
-        branches = sorted(set(range(n) if only is None else only))
-        if not branches or branches[0] < 0 or branches[-1] >= n:
-            raise ValueError(f"branches {branches} of a group of {n}; give some of 0 to {n - 1}")
+        branches = branches_of(n, only)
+        self._timing.loop()
         async with self._slots.some(len(branches)) as slots:
 
-            def over(record: TrajectoryRecord, ledger: Ledger | None) -> None:
+            def over(record: TrajectoryRecord, ledger: Ledger | None) -> Awaitable[None] | None:
                 if done is not None:
                     done(record)
-                if ended is not None:
-                    ended(record, ledger)
+                return None if ended is None else ended(record, ledger)
 
             return await _Group(self, question, task, tool, n, branches, slots, over).run()
 
@@ -268,13 +269,16 @@ class _Group:
                 if talk is not None:
                     await self._through(episode, talk, first)
                 record = await self.all._studio.work(lambda: self._record(episode, talk))
+                tally.finished += 1
+                tally.stops[record.stop] = tally.stops.get(record.stop, 0) + 1
+                self.all._timing.loop()
+                kept = self.ended(record, None if talk is None else talk.ledger)
+                if kept is not None:
+                    await kept
         finally:
             tally.running -= 1
             if talk is not None:
                 talk.close()
-        tally.finished += 1
-        tally.stops[record.stop] = tally.stops.get(record.stop, 0) + 1
-        self.ended(record, None if talk is None else talk.ledger)
         return record
 
     async def _through(self, episode: Episode, talk: Talk, waiting: Utterance | Exception | None) -> None:

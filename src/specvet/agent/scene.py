@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -10,6 +11,7 @@ from typing import TypeVar
 from specvet.agent.episode import MAX_PROBLEM
 from specvet.agent.loop import called
 from specvet.agent.stage import KeepImage, undrawn
+from specvet.agent.timing import Timing
 from specvet.agent.workers import Workers
 from specvet.chat import Image
 from specvet.policies import Call
@@ -37,9 +39,16 @@ class Studio:
     """
 
     def __init__(
-        self, *, draws: bool = True, pool: RenderPool | None = None, keep: KeepImage | None = None, threads: int = 2
+        self,
+        timing: Timing,
+        *,
+        draws: bool = True,
+        pool: RenderPool | None = None,
+        keep: KeepImage | None = None,
+        threads: int = 2,
     ) -> None:
         """`draws`: the policy looks at pictures; `keep` stores those that were shown, in a thread of its own."""
+        self._timing = timing
         self.draws = draws or keep is not None
         self.shows = draws
         self.keep = keep
@@ -49,14 +58,27 @@ class Studio:
 
     async def work(self, function: Callable[[], T], seconds: float | None = None) -> T:
         """What a short function returns, called in a thread."""
-        return await self._hands.run(function, seconds)
+
+        def timed() -> T:
+            with self._timing.part("host_s"):
+                return function()
+
+        return await self._hands.run(timed, seconds)
 
     async def drawn(self, view: View, deadline_s: float) -> Image:
         """The picture of a view. Raises TimeoutError, RenderError, ValueError."""
         pool, waiting = self._pool, self._waiting
-        if pool is not None and waiting is not None:
-            return await waiting.run(lambda: Image.of(pool.png(view, deadline_s)))
-        return await self._hands.run(lambda: Image.of(view.png), deadline_s)
+
+        def waited() -> Image:
+            assert pool is not None
+            with self._timing.part("draw_s", time.perf_counter):
+                return Image.of(pool.png(view, deadline_s))
+
+        def drawn() -> Image:
+            with self._timing.part("draw_s"):
+                return Image.of(view.png)
+
+        return await (self._hands.run(drawn, deadline_s) if waiting is None else waiting.run(waited))
 
     def close(self) -> None:
         """Let the threads end."""

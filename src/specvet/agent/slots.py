@@ -1,8 +1,9 @@
-"""How many branches run at a time."""
+"""Which branches of a group run, and how many at a time."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 
 class Slots:
@@ -69,3 +70,11 @@ class _One:
         if held._left < held._held:
             held._held -= 1
             held._slots.give(1)
+
+
+def branches_of(n: int, only: Collection[int] | None) -> list[int]:
+    """The branches of a group of `n` that are wanted, in order. Raises ValueError."""
+    branches = sorted(set(range(n) if only is None else only))
+    if not branches or branches[0] < 0 or branches[-1] >= n:
+        raise ValueError(f"branches {branches} of a group of {n}; give some of 0 to {n - 1}")
+    return branches

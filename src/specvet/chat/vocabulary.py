@@ -147,8 +147,10 @@ class Vocabulary:
         return frozenset(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     def save(self, path: str | Path) -> None:
-        """Write it as a `tokenizer.json`, which `load` reads."""
-        self._tokenizer.save(str(path))
+        """Write it as a `tokenizer.json`, which `load` reads. Raises DiskFullError and other OSErrors."""
+        from specvet.records import write_atomic  # needs more than a training image has
+
+        write_atomic(path, self._tokenizer.to_str(pretty=True))
 
     def __repr__(self) -> str:
         return f"<Vocabulary of {self.size} ids, {self.fingerprint[:12]}>"

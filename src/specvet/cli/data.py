@@ -8,10 +8,12 @@ from specvet.cli import (
     data_at_once,
     data_labels,
     data_published,
+    data_questions,
     data_realvi,
     data_simulate,
     data_simvi,
     data_suite,
+    data_templates,
     data_trajectories,
 )
 
@@ -29,6 +31,8 @@ app.command("simvi")(data_simvi.simvi)
 app.command("simulate")(data_simulate.simulate)
 app.command("suite")(data_suite.suite)
 app.command("trajectories")(data_trajectories.trajectories)
+app.command("questions")(data_questions.questions)
+app.command("templates")(data_templates.templates)
 app.command("at-once")(data_at_once.at_once)
 app.command("realvi")(data_realvi.realvi)
 app.command("label-list")(data_labels.label_list)

@@ -76,8 +76,8 @@ def label_list(
     from specvet.tasks import TaskError
 
     with failing(USAGE, InputError, TaskError):
-        known = _tasks(tasks)
-        rows, names = _rows(table, root, path_column, known, quiet)
+        known = known_tasks(tasks)
+        rows, names = label_rows(table, root, path_column, known, quiet)
     labels = agreed(rows, {name: task.key for name, (task, _) in names.items()})
     asked = {label.task for label in labels.labels}
     of_key = {task.key: (task, yaml) for task, yaml in names.values()}
@@ -112,7 +112,7 @@ Known = dict[str, tuple["Task", bytes | None]]
 """Tasks by the names that people write, in small letters without blanks; with the YAML of those that are one's own."""
 
 
-def _tasks(folder: str | None) -> Known:
+def known_tasks(folder: str | None) -> Known:
     """The built-in tasks and those of a folder, which come first. Raises TaskError, InputError."""
     from specvet.data.errors import InputError
     from specvet.tasks import builtin_tasks, load_task
@@ -139,7 +139,7 @@ def _simple(name: str) -> str:
     return name.strip().casefold().replace(" ", "").replace("-", "").replace("_", "")
 
 
-def _rows(
+def label_rows(
     table: str, root: str | None, path_column: str | None, known: Known, quiet: bool
 ) -> tuple[list[LabelRow], Known]:
     """The table's rows, and the tasks that they name, by the name as written. Raises InputError."""

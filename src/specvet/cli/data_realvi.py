@@ -31,6 +31,10 @@ def realvi(
             help="Write all spectra alike (3850-7400 A in vacuum, no errors), so that the container tells nothing.",
         ),
     ] = False,
+    fold: Annotated[
+        str | None,
+        typer.Option("--fold", metavar="K/N", help="Only objects that simulations of this fold keep back, as in 2/5."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the counts as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
@@ -40,13 +44,14 @@ def realvi(
     split says held-out for objects that no simulated spectrum is made from, and seed for the others.
     """
     from specvet.data.realvi import make_realvi
+    from specvet.data.simulate.templates_manifest import read_fold
 
     if copy and harmonise:
         with failing(USAGE, ValueError):
             raise ValueError("--copy and --harmonise: choose one; harmonised spectra lie in the folder anyhow")
     how: Spectra = "harmonised" if harmonise else "copied" if copy else "where they are"
     with failing(USAGE, ValueError), failing(CANNOT_WRITE, OSError):
-        made = make_realvi(spectra, out, how)
+        made = make_realvi(spectra, out, how, None if fold is None else read_fold(fold))
     if json:
         print_json(made.stats())
     elif not quiet:

@@ -15,6 +15,7 @@ from specvet.cli.failure import CANNOT_WRITE, DONE, INTERRUPTED, USAGE, CommandE
 from specvet.cli.signals import stopped_by_signals
 
 if TYPE_CHECKING:
+    from specvet.data.drawing import Container
     from specvet.data.simulate.observed import SurveyName
     from specvet.data.trajectories import Trajectories
 
@@ -55,8 +56,26 @@ def trajectories(
     ] = "lamost,sdss,boss,desi",
     templates: Annotated[
         str | None,
-        typer.Option("--templates", metavar="FOLDER", help="Real spectra with a manifest.csv that seed some sources."),
+        typer.Option("--templates", metavar="PLACE", help="Real spectra that seed some sources: a folder or a file."),
     ] = None,
+    fold: Annotated[
+        str | None,
+        typer.Option("--fold", metavar="K/N", help="Real objects of this part seed nothing, as in 2/5; none: all do."),
+    ] = None,
+    seeded: Annotated[
+        float, typer.Option("--seeded", min=0.0, max=1.0, help="With --fold: share of sources that they seed.")
+    ] = 0.5,
+    containers: Annotated[
+        str,
+        typer.Option(
+            "--containers", metavar="NAME,…", help="How spectra are told: all, or some of them; see the docs."
+        ),
+    ] = "published,native",
+    yes: Annotated[float, typer.Option("--yes", min=0.0, max=1.0, help="Share of the answers that are YES.")] = 0.4,
+    cross: Annotated[
+        float,
+        typer.Option("--cross", min=0.0, max=1.0, help="Share of the NO that are members of the other classes."),
+    ] = 0.0,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed makes others.")] = 0,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; all cores if not given.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
@@ -70,6 +89,7 @@ def trajectories(
     \b
       specvet data trajectories --n 20000 --voice terse --wording short --picture-size tiny --out DEMOS
       specvet data trajectories --n 20000 --voice terse --wording short --picture-size tiny --no-zoom --out WHOLE
+      specvet data trajectories --n 20000 --templates seeds.npz --fold 2/5 --containers all --out FOLD2
 
     \b
     Exit codes:
@@ -100,6 +120,11 @@ def trajectories(
         snr=read_range(snr),
         surveys=cast("tuple[SurveyName, ...]", tuple(read_words(surveys, "--surveys"))),
         templates=None if templates is None else os.path.abspath(templates),
+        fold=fold,
+        seeded=seeded,
+        containers=read_containers(containers),
+        yes=yes,
+        cross=cross,
     )
     with (
         failing(USAGE, InputError),
@@ -120,6 +145,16 @@ def trajectories(
     return DONE
 
 
+def read_containers(text: str) -> tuple[Container, ...]:
+    """`all`, or names."""
+    from specvet.cli.data_simulate import read_words
+    from specvet.data.drawing import CONTAINERS
+
+    return (
+        CONTAINERS if text.strip() == "all" else cast("tuple[Container, ...]", tuple(read_words(text, "--containers")))
+    )
+
+
 def _print_summary(made: Trajectories) -> None:
     stats = made.stats
     refused = {kind: sum(reasons.values()) for kind, reasons in stats["refused"].items()}
@@ -132,6 +167,7 @@ def _print_summary(made: Trajectories) -> None:
         f"  calls               {calls}",
         f"  refused             {sum(refused.values()):,} drafts, most of them of "
         f"{', '.join(f'{kind} ({refused[kind]:,})' for kind in worst) or 'no kind'}",
+        *([f"  seeded              {n:,} of them by real spectra"] if (n := stats.get("seeded", 0)) else []),
         "  truth.csv           what each spectrum is; stats.json counts",
     ]
     out = console()

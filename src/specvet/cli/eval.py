@@ -6,11 +6,13 @@ import typer
 
 from specvet.cli import (
     eval_compare,
+    eval_goals,
     eval_plot,
     eval_publish,
     eval_report,
     eval_rescore,
     eval_run,
+    eval_stages,
     eval_status,
     eval_verify,
 )
@@ -29,9 +31,11 @@ def _eval() -> None:
 
 app.command()(eval_run.run)
 app.command()(eval_publish.publish)
+app.command()(eval_stages.stages)
 app.command()(eval_status.status)
 app.command()(eval_plot.plot)
 app.command()(eval_compare.compare)
 app.command()(eval_report.report)
+app.command()(eval_goals.goals)
 app.command()(eval_verify.verify)
 app.command()(eval_rescore.rescore)

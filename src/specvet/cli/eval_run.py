@@ -86,6 +86,9 @@ def run(
         ),
     ] = None,
     concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, help="By default 16.")] = None,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, help="That share the work, each with the model; by default 1.")
+    ] = None,
     device: Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda, cuda:1, …")] = None,
     dtype: Annotated[str | None, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")] = None,
     images: Annotated[
@@ -150,6 +153,7 @@ def run(
         "size": size,
         "guard": guard,
         "concurrency": concurrency,
+        "processes": processes,
         "device": device,
         "dtype": dtype,
         "images": images,

@@ -286,24 +286,22 @@ class _Campaign:
         from specvet.agent import Engine
         from specvet.policies.options import ModelOptions
 
-        model = models.open_model(
-            given.policy,
-            ModelOptions(
-                model=here(given.model, given.policy in RUN_HERE),
-                adapter=here(given.adapter, given.policy in RUN_HERE),
-                revision=None if given.policy == "openai" else given.revision,
-                format=given.format,
-                tokenizer=here(given.tokenizer),
-                base_url=given.base_url,
-                device=settings.device,
-                dtype=settings.dtype,
-                branches=settings.concurrency,
-                context=settings.context,
-                tools=given.tools,
-                tool_images=given.tool_images,
-                timeout_s=settings.timeout,
-            ),
+        options = ModelOptions(
+            model=here(given.model, given.policy in RUN_HERE),
+            adapter=here(given.adapter, given.policy in RUN_HERE),
+            revision=None if given.policy == "openai" else given.revision,
+            format=given.format,
+            tokenizer=here(given.tokenizer),
+            base_url=given.base_url,
+            device=settings.device,
+            dtype=settings.dtype,
+            branches=settings.concurrency,
+            context=settings.context,
+            tools=given.tools,
+            tool_images=given.tool_images,
+            timeout_s=settings.timeout,
         )
+        model = models.open_model(given.policy, options)
 
         def engine(stack: ExitStack, run: Any, budget: Any, params: Any) -> Engine:
             keep = None if settings.images else bytes_hash
@@ -319,6 +317,7 @@ class _Campaign:
                 wording=settings.wording,
                 guard=settings.guard,
                 keep=keep,
+                crew=models.opened_crew(stack, model, given.policy, options, settings.processes),
             )
 
         def usage(engine: Any) -> dict[str, float]:

@@ -73,7 +73,7 @@ def show(name: Name, *, json: Json = False) -> int:
         return DONE
     out = console()
     for key, value in _facts(folder, manifest):
-        out.print(f"{key:<9} {value}", soft_wrap=True)
+        out.print(f"{key:<9} {''.join(c for c in value if c.isprintable())}", soft_wrap=True)
     if (folder / CARD).is_file():
         text = _body((folder / CARD).read_text(encoding="utf-8", errors="replace"))
         out.print()
@@ -141,6 +141,7 @@ def fetch(
     from specvet.data.errors import InputError
     from specvet.data.model_files import fetch_model
     from specvet.policies.catalogue import ModelError
+    from specvet.policies.registry import policy_for
     from specvet.records import RunError
 
     with (
@@ -149,7 +150,10 @@ def fetch(
         shown_steps(quiet) as tell,
     ):
         model = fetch_model(source, revision=revision, name=name, told=tell)
-    told = shlex.join(["specvet", "vet", "FILE", "--policy", "torch", "--model", str(model.folder)])
+    manner = model.manifest.manner
+    task = manner.tasks[0] if manner and manner.tasks else "cv"
+    runs = ["--policy", policy_for(model.folder), "--model", str(model.folder)]
+    told = shlex.join(["specvet", "vet", "FILE", "--task", task, *runs])
     if json:
         print_json(_summary(model) | {"next": told})
         return DONE
@@ -221,7 +225,7 @@ def _print_verification(folder: Path, manifest: Manifest, found: Verification) -
         ("not in the manifest", found.unlisted),
     ):
         for name in names:
-            out.print(f"{what}: {name}", style="bold red", soft_wrap=True)
+            out.print(f"{what}: {name if name.isprintable() else ascii(name)}", style="bold red", soft_wrap=True)
     if found.ok:
         out.print(f"{manifest.name} {manifest.version} is whole: {len(found.sound)} files in {folder}, hash "
                   f"{manifest.digest[:12]}", style="green", soft_wrap=True)  # fmt: skip

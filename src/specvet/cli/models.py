@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from specvet.agent import Budget, Engine
+    from specvet.agent.crew import Crew
     from specvet.agent.talk import ModelPolicy
     from specvet.data.asking import TitleMode
     from specvet.policies import Policy
@@ -55,6 +56,12 @@ Adapter = Annotated[
 ]
 Revision = Annotated[str | None, typer.Option("--revision", help="Of a hub id.")]
 BaseUrl = Annotated[str | None, typer.Option("--base-url", metavar="URL", help="Of a server.")]
+BaseUrls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--base-url", metavar="URL", help="Of a server; may be repeated: work is spread over all, and one may die."
+    ),
+]
 Format = Annotated[
     str | None, typer.Option("--format", metavar="NAME", help="Chat format; by default the model family's own.")
 ]
@@ -63,6 +70,15 @@ Tokenizer = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, …")]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        min=1,
+        metavar="P",
+        help="That share the work, each with the model: for a small one on a GPU, which waits for one process.",
+    ),
+]
 Tools = Annotated[
     str,
     typer.Option("--tools", metavar="tools|text", help="How an openai server is told of the tool: its way, or ours."),
@@ -100,13 +116,19 @@ def is_model(policy: str) -> bool:
 def open_model(name: str, options: ModelOptions) -> ModelPolicy:
     """The model policy, or a message that says what is missing."""
     from specvet.policies import UnknownPolicyError, open_policy
-    from specvet.policies.registry import model_folder
     from specvet.policies.tokens import PolicyError
 
-    if options.model is not None and (folder := model_folder(name, options.model)):
-        options = replace(options, model=str(folder))
+    options = _found(name, options)
     with failing(USAGE, UnknownPolicyError, PolicyError, ValueError), failing(NOTHING_VETTED, TimeoutError):
         return open_policy(name, options)
+
+
+def _found(name: str, options: ModelOptions) -> ModelOptions:
+    """The options, with the folder of a model that is known by its name."""
+    from specvet.policies.registry import model_folder
+
+    folder = None if options.model is None else model_folder(name, options.model)
+    return replace(options, model=str(folder)) if folder else options
 
 
 def fatal_errors(policy: str) -> tuple[type[Exception], ...]:
@@ -181,15 +203,17 @@ def opened_engine(
     wording: Wording = "full",
     guard: bool = False,
     keep: Callable[[bytes], str] | None = None,
+    crew: Crew | None = None,
 ) -> Engine:
-    """An engine with what it draws with, closed with `stack`. `keep` takes the pictures instead of the run folder."""
+    """An engine with what it draws with, closed with `stack`. `keep` takes the pictures instead of the run folder.
+    `crew` is what `opened_crew` gave for this policy; its processes draw themselves."""
     from specvet.agent import Engine
     from specvet.views import REFERENCE_STYLE, RenderPool
 
     pool, cores = None, os.cpu_count() or 1
     # The compact style takes 2 to 3 ms: processes gain only where many draw at a time on many cores.
     gains = style == REFERENCE_STYLE or (cores >= 4 and concurrency >= 16)
-    if gains and ("images" in policy.capabilities or images or keep):
+    if crew is None and gains and ("images" in policy.capabilities or images or keep):
         pool = stack.enter_context(RenderPool(processes=max(1, min(cores, 16, concurrency))))
     keep = keep or (run.images.put if images else None)
     # What the libraries hold (torch alone: half a million objects) need not be looked through again and again.
@@ -204,5 +228,21 @@ def opened_engine(
         concurrency=concurrency,
         wording=wording,
         guard=guard,
+        crew=crew,
     )
     return stack.enter_context(engine)
+
+
+def opened_crew(
+    stack: ExitStack, policy: ModelPolicy, name: str, options: ModelOptions | None, processes: int
+) -> Crew | None:
+    """Processes that each open the model of that name as `policy` was opened, closed with `stack`; None for one."""
+    if processes == 1 or options is None:
+        return None
+    from specvet.agent.crew import Crew
+    from specvet.policies import open_policy
+    from specvet.policies.tokens import PolicyError
+
+    share = replace(_found(name, options), branches=-(-options.branches // processes))
+    with failing(NOTHING_VETTED, PolicyError, TimeoutError):
+        return stack.enter_context(Crew(policy, open_policy, (name, share), processes))

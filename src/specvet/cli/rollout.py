@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from specvet.data.asking import TitleMode
     from specvet.policies import Policy
     from specvet.policies.manner import Manner
+    from specvet.policies.options import ModelOptions
     from specvet.policies.tokens import SamplingParams
     from specvet.records.schema import Answer
     from specvet.tasks import Task, Wording
@@ -77,6 +78,7 @@ def rollout(
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, metavar="N", help="Trajectories under way at a time.")
     ] = 16,
+    processes: models.Processes = 1,
     wording: asking.Wording = None,
     style: asking.Style = None,
     size: asking.Size = None,
@@ -148,27 +150,26 @@ def rollout(
     budget = Budget(manner.max_turns, max_malformed, max_seconds, manner.turn_tokens, manner.context)
     params = SamplingParams(manner.turn_tokens, temperature, top_p, top_k, seed)
     decider: Policy | ModelPolicy
+    opening: tuple[str, ModelOptions | None, int] = policy, None, processes
     if models.is_model(policy):
         from specvet.policies.options import ModelOptions
 
-        decider = models.open_model(
-            policy,
-            ModelOptions(
-                model=model,
-                adapter=adapter,
-                revision=revision,
-                format=format,
-                tokenizer=tokenizer,
-                base_url=base_url,
-                device=device,
-                dtype=dtype,
-                branches=concurrency,
-                context=manner.context,
-                tools=tools,
-                tool_images=tool_images,
-                timeout_s=timeout,
-            ),
+        options = ModelOptions(
+            model=model,
+            adapter=adapter,
+            revision=revision,
+            format=format,
+            tokenizer=tokenizer,
+            base_url=base_url,
+            device=device,
+            dtype=dtype,
+            branches=concurrency,
+            context=manner.context,
+            tools=tools,
+            tool_images=tool_images,
+            timeout_s=timeout,
         )
+        decider, opening = models.open_model(policy, options), (policy, options, processes)
     else:
         decider = models.open_measuring(policy, model)
         with failing(USAGE, TaskError):
@@ -200,7 +201,20 @@ def rollout(
         again = [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]
         looks = (mode, manner, titled)
         summary, kept = _made(
-            asked, decider, folder, config, budget, params, group, concurrency, looks, images, probes, again, quiet
+            asked,
+            decider,
+            folder,
+            config,
+            budget,
+            params,
+            group,
+            concurrency,
+            looks,
+            images,
+            probes,
+            again,
+            quiet,
+            opening,
         )
     code = _exit_code(summary, kept.stops)
     if json:
@@ -290,6 +304,7 @@ def _made(
     probes: bool,
     again: list[Answer],
     quiet: bool,
+    opening: tuple[str, ModelOptions | None, int],
 ) -> tuple[RolloutSummary, Kept]:
     """What this session did, and what the whole run holds."""
     from specvet.agent import Engine
@@ -324,6 +339,7 @@ def _made(
                 images=images,
                 concurrency=concurrency,
                 wording=wording,
+                crew=models.opened_crew(stack, decider, *opening),
             )
             if probes:
 

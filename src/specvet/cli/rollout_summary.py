@@ -11,6 +11,7 @@ from specvet.cli.console import console
 from specvet.cli.progress import duration, rate_text
 from specvet.cli.rollout_progress import stops_text
 from specvet.cli.summary import SHOWN_ERRORS
+from specvet.cli.time_split import time_split, time_split_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,6 +82,8 @@ def print_rollouts(folder: str, summary: RolloutSummary, kept: Kept) -> None:
             out.print(line, soft_wrap=True)
     if kept.usage:
         out.print(_usage(kept.usage), soft_wrap=True)
+        if split := time_split_text(kept.usage):
+            out.print(split, soft_wrap=True)
     out.print(f"\nThe run is in {folder}. Next:", soft_wrap=True)
     out.print(f"  specvet transcript {shlex.quote(folder)}", soft_wrap=True)
 
@@ -168,6 +171,7 @@ def json_rollouts(folder: str, summary: RolloutSummary, kept: Kept, policy: str,
         "sums": kept.sums,
         "usage": kept.usage,
         "prefill_ratio": prefill_ratio(kept.usage),
+        "time": time_split(kept.usage),
         "this_session": asdict(summary) | {"zero_call_share": zero_call_share(summary)},
         "interrupted": summary.interrupted,
         "exit_code": code,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from specvet.cli.console import console
 from specvet.cli.progress import duration, rate_text
+from specvet.cli.time_split import time_split_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -70,6 +71,8 @@ def _print_session(out: Console, s: VetSummary) -> None:
     if s.duplicates:
         parts.append(f"{s.duplicates:,} repeated entries vetted once")
     out.print(f"\n{'; '.join(parts)}.", style="dim")
+    if split := time_split_text(s.usage):
+        out.print(split, style="dim", soft_wrap=True)
 
 
 def _print_errors(out: Console, run: RunFolder) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,14 +30,24 @@ def base(
     documents: Annotated[
         int | None, typer.Option("--documents", metavar="N", help="… or on how many documents.")
     ] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", metavar="N", help="… or how often the file of --data is gone through.")
+    ] = None,
     data: Annotated[
         str, typer.Option("--data", metavar="reading|FILE", help="Made on the way, or a file of demonstrations.")
     ] = "reading",
     start: Annotated[
         str | None, typer.Option("--from", metavar="FOLDER", help="Model folder to go on from; else a new nano.")
     ] = None,
+    shape: Annotated[
+        Literal["nano", "mini"] | None,
+        typer.Option("--shape", help="Of a new model; mini is for trying things on a processor."),
+    ] = None,
     vocabulary: Annotated[
         str | None, typer.Option("--vocabulary", metavar="FILE|FOLDER", help="A tokenizer.json; else it is learnt.")
+    ] = None,
+    vocabulary_documents: Annotated[
+        int | None, typer.Option("--vocabulary-documents", metavar="N", help="… from so many documents; 2,000.")
     ] = None,
     templates: Annotated[
         str | None, typer.Option("--templates", metavar="DIR", help="Spectra that some simulated ones begin from.")
@@ -53,7 +63,10 @@ def base(
     lr: options.Rate = None,
     seed: options.Seed = None,
     held_out: Annotated[
-        int | None, typer.Option("--held-out", metavar="N", help="Documents to measure by at the end.")
+        int | None,
+        typer.Option(
+            "--held-out", metavar="N", help="Documents to measure by at the end; of a file 0 learns from all."
+        ),
     ] = None,
     device: options.Device = None,
     compile: Annotated[
@@ -84,9 +97,10 @@ def base(
     with failing(USAGE, ImportError):
         from specvet.training.base.config import BaseConfig
     given: dict[str, Any] = {
-        "data": data, "start": start, "vocabulary": vocabulary, "templates": templates, "seconds": seconds,
-        "documents": documents, "workers": workers, "batch": batch, "repeats": repeats, "lr": lr, "seed": seed,
-        "held_out": held_out, "device": device, "compile": compile,
+        "data": data, "start": start, "vocabulary": vocabulary, "vocabulary_documents": vocabulary_documents,
+        "shape": shape, "templates": templates, "seconds": seconds, "documents": documents,
+        "epochs": epochs, "workers": workers, "batch": batch, "repeats": repeats, "lr": lr,
+        "seed": seed, "held_out": held_out, "device": device, "compile": compile,
     }  # fmt: skip
     try:
         config = BaseConfig(**{name: value for name, value in given.items() if value is not None})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from specvet.cli import asking, models
+from specvet.cli import asking, models, vet_many
 from specvet.cli.console import print_json, say
 from specvet.cli.failure import (
     CANNOT_WRITE,
@@ -26,6 +26,7 @@ from specvet.cli.failure import (
 )
 from specvet.cli.plot import frame_mode
 from specvet.cli.signals import stopped_by_signals
+from specvet.cli.time_split import time_split
 
 if TYPE_CHECKING:
     from specvet.agent import Engine
@@ -46,7 +47,7 @@ def vet(
     policy: models.PolicyNameOrDefault = None,
     model: models.Model = None,
     adapter: models.Adapter = None,
-    base_url: models.BaseUrl = None,
+    base_url: models.BaseUrls = None,
     format: models.Format = None,
     tokenizer: models.Tokenizer = None,
     device: models.Device = "auto",
@@ -89,6 +90,11 @@ def vet(
     concurrency: Annotated[
         int, typer.Option("--concurrency", min=1, metavar="N", help="Spectra that a model is asked about at a time.")
     ] = 16,
+    processes: models.Processes = 1,
+    share: vet_many.Share = False,
+    shard: vet_many.Shard = None,
+    prefilter: vet_many.PrefilterFrom = None,
+    prefilter_below: vet_many.PrefilterBelow = None,
     max_tokens: Annotated[
         int | None,
         typer.Option("--max-tokens", min=1, metavar="N", help="That a model may have for one turn; by default 2,048."),
@@ -119,6 +125,10 @@ def vet(
     A model (embedded, torch, openai, …) is asked greedily, about many spectra at a time, and as its folder says that
     it is asked (specvet.json: wording, style, size, turns, tokens), but for what is said here.
 
+    A long list may be worked on by several processes: the same command with --share, as often as you like, at any
+    time; each takes what the others leave, and what one that dies had in hand is done by the others. --shard cuts it
+    beforehand, also into runs of their own. --prefilter leaves out of a model's work what measures as hopeless.
+
     \b
     Exit codes:
       0    spectra were vetted
@@ -129,6 +139,7 @@ def vet(
       130  interrupted; what was decided is kept
     """
     mode = frame_mode(frame)
+    part = vet_many.shard_named(shard)
     from itertools import islice
 
     from specvet.agent import Budget
@@ -141,6 +152,7 @@ def vet(
     from specvet.vetting.inputs import InputError, expand_inputs
     from specvet.vetting.runner import vet as vet_all
     from specvet.vetting.settings import vet_settings
+    from specvet.vetting.sharing import shard_of
 
     with failing(USAGE, TaskError):
         tasks = resolve_tasks(task)
@@ -151,11 +163,13 @@ def vet(
         with failing(USAGE, PolicyError):
             policy = default_policy(keys)
     titled = models.title_mode(title) if models.is_model(policy) else None
+    if len(base_url or []) > 1 and policy != "openai":
+        raise CommandError("--base-url: only the policy openai is spread over several servers", USAGE)
     given = {"wording": wording, "style": style, "size": size, "turn_tokens": max_tokens}
     manner, says = asking.manner_for(policy, model, given, PUBLISHED)
     drawn, pixels = manner.style, manner.pixels
     decider: Policy | ModelPolicy
-    params = None
+    params = options = None
     with failing(USAGE, TaskError, InputError):
         if models.is_model(policy):
             from specvet.policies.options import ModelOptions
@@ -167,7 +181,8 @@ def vet(
                 adapter=adapter,
                 format=format,
                 tokenizer=tokenizer,
-                base_url=base_url,
+                base_url=base_url[0] if base_url else None,
+                more_urls=tuple((base_url or [])[1:]),
                 device=device,
                 dtype=dtype,
                 branches=concurrency,
@@ -180,11 +195,14 @@ def vet(
             for asked in tasks:
                 decider.check(asked)
         items = expand_inputs(inputs, root=root, path_column=path_column, z_column=z_column)
+    before, kept = vet_many.opened_prefilter(prefilter, prefilter_below, tasks, params is not None)
     total = items.total
     if total == 0:
         raise CommandError(f"{', '.join(inputs)}: nothing to vet, no files or rows in it", NOTHING_VETTED)
     if limit is not None:
         total = limit if total is None else min(total, limit)
+    if part is not None and total is not None:
+        total = None if total < 1000 else total // part[1]  # what the names of the entries make of it
     folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
     if not resume and os.path.exists(os.path.join(folder, "run.db")):
         raise CommandError(
@@ -195,6 +213,8 @@ def vet(
     config |= {"images": images, "style": drawn if images else None, "limit": limit}
     config |= {"model": model} if params or model else {}
     config |= {"adapter": adapter, "base_url": base_url} if params else {}
+    config |= {"shard": shard} if shard else {}
+    config |= {"prefilter": prefilter} | before.settings if before else {}
     looks = (mode, budget, drawn, pixels, params, titled, manner.wording, params is not None)
     config |= vet_settings(tasks, decider, *looks)  # type: ignore[arg-type]
     told = len(items.notices)
@@ -209,7 +229,7 @@ def vet(
         failing(CANNOT_WRITE, OSError, RunError),
         failing(USAGE, RunMismatchError, InputError),
         failing(NOTHING_VETTED, *models.fatal_errors(policy)),
-        RunFolder.open(folder, kind="vet", config=config) as run,
+        RunFolder.open(folder, kind="vet", config=config, shared=share) as run,
         ExitStack() as stack,
     ):
         for answer in [*([Answer.ERROR] if retry_errors else []), *([Answer.FAILED] if retry_failed else [])]:
@@ -230,12 +250,14 @@ def vet(
                 concurrency=concurrency,
                 wording=manner.wording,
                 guard=True,
+                crew=models.opened_crew(stack, cast("ModelPolicy", decider), policy, options, processes),
             )
             probed = policy != "embedded" if probes is None else probes
             used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probed else {})
         with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
+            entries = islice(items, limit)
             summary = vet_all(
-                islice(items, limit),
+                entries if part is None else shard_of(entries, *part),
                 tasks,
                 whoever,
                 run,
@@ -247,12 +269,14 @@ def vet(
                 title=titled,
                 usage=used,
                 concurrency=concurrency,
+                prefilter=before,
                 progress=progress,
                 stop=stop,
                 total=total,
             )
+        filtered = vet_many.prefilter_told(run, before, kept, keys)
         if not quiet:
-            for notice in [*items.notices[told:], *_changed(summary)]:
+            for notice in [*items.notices[told:], *_changed(summary), *filtered]:
                 say(notice)
         counts = run.count()
         code = _exit_code(summary, counts, keys, strict)
@@ -304,6 +328,7 @@ def _json_summary(
             "duplicates": summary.duplicates,
             "changed": summary.n_changed,
             "seconds": summary.seconds,
+            "time": time_split(summary.usage),
         },
         "exit_code": code,
     }

@@ -33,6 +33,7 @@ from specvet.policies.catalogue import (
 )
 from specvet.policies.manner import FILE
 from specvet.records import file_hash
+from specvet.records.errors import naming_a_full_disk
 from specvet.records.lock import FolderLock
 
 TAKEN = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model", "*.md", "*.png", "LICENSE*", "NOTICE*")
@@ -124,7 +125,8 @@ def _from_folder(folder: Path, here: Path, told: Told) -> Path:
         if not (folder / name).is_file():
             raise ModelError(f"{folder}: the file {name!r} is missing, which its manifest names; copy the whole folder")
         (partial / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / name, partial / name)
+        with naming_a_full_disk(partial / name):
+            shutil.copyfile(folder / name, partial / name)
     if manifest is not None:
         _check(partial, manifest, str(folder))
     else:

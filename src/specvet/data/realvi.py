@@ -16,7 +16,8 @@ a task with YES, NO, BORDERLINE (no sharp answer: reported apart), MODEL (a synt
 | `facts.csv` | what each spectrum is, for those who analyse errors: name, kind, subtype, snr, survey |
 
 `split` is `held-out` for the third of all objects that never seeds a simulation, and `seed` for the others: a model
-that learnt from simulated spectra with templates has not seen the first. Epochs of one star share `object_id`.
+that learnt from simulated spectra with templates has not seen the first. Epochs of one star share `object_id`. For
+cross-validation, `fold` writes only the objects that simulations of that fold keep back, all as `held-out`.
 
 In real files the class goes with the container. `harmonise` takes it away: every spectrum becomes wavelength (Å,
 vacuum) and flux (median 1) of one and the same grid, without errors, redshift, position or telling name, and what does
@@ -40,7 +41,7 @@ from typing import Any, Literal
 import numpy as np
 
 from specvet.data.making import made_once
-from specvet.data.simulate.templates_manifest import MANIFEST, RealFile, held_out, read_manifest
+from specvet.data.simulate.templates_manifest import MANIFEST, Fold, RealFile, held_out, read_manifest
 from specvet.records import file_hash
 from specvet.records.schema import Question, SpectrumRef
 from specvet.spectra import Spectrum, SpectrumReadError, read
@@ -97,27 +98,39 @@ class RealVI:
         return {"questions": self.counts.total(), "tasks": by_task, "left_out": self.left_out, "notes": self.notes}
 
 
-def make_realvi(source: str | Path, out: str | Path, spectra: Spectra = "where they are") -> RealVI:
+def make_realvi(
+    source: str | Path, out: str | Path, spectra: Spectra = "where they are", fold: Fold | None = None
+) -> RealVI:
     """Write the question files into `out`, or find there what the same call left; then its counts are read back.
 
     Spectra stay where they are (paths then lead from `out` to `source`), or come along as `copied` files or
     `harmonised`, so that `out` can be moved. Files of several spectra are left out and counted: their label is of the
-    file, not of a row. Raises ValueError for a folder without manifest or labels, FileExistsError where `out` holds
-    something else.
+    file, not of a row. `fold` leaves all objects out but its own. Raises ValueError for a folder without manifest or
+    labels and for a fold that keeps none back, FileExistsError where `out` holds something else.
     """
     source, out = Path(source), Path(out)
+    if fold is not None and fold.held == 0:
+        raise ValueError("this fold keeps no object back, so there is none to ask about; leave it out to ask about all")
     files = {file.path: file for file in read_manifest(source)}
     notes: list[str] = []
     labels = read_labels(source, notes)
     if strays := [path for path in labels if path not in files]:
         notes.append(f"{LABELS}: {len(strays)} labelled files do not stand in {MANIFEST}, such as {strays[0]}")
+    if fold is not None:
+        of_fold = {path: given for path, given in labels.items() if path in files and fold.holds(files[path].object_id)}
+        notes.append(f"fold {fold}: {len(of_fold)} of {len(labels)} labelled files are of objects that it keeps back")
+        labels = of_fold
     settings = {
         "realvi": VERSION,
         "spectra": spectra,
         "manifest_sha256": file_hash(source / MANIFEST),
         "labels_sha256": file_hash(source / LABELS),
-    } | ({"source": os.path.relpath(source.resolve(), out.resolve())} if spectra == "where they are" else {})
-    made_once(out, settings, lambda folder: _write(source, folder, out, files, labels, spectra, notes))
+    }
+    if fold is not None:
+        settings["fold"] = str(fold)
+    if spectra == "where they are":
+        settings["source"] = os.path.relpath(source.resolve(), out.resolve())
+    made_once(out, settings, lambda folder: _write(source, folder, out, files, labels, spectra, notes, fold))
     told = json.loads((out / "realvi_stats.json").read_text(encoding="utf-8"))
     counts = Counter(
         {
@@ -222,6 +235,7 @@ def _write(
     labels: Mapping[str, Mapping[str, str]],
     spectra: Spectra,
     notes: list[str],
+    fold: Fold | None,
 ) -> None:
     made = RealVI(out, notes=notes)
     sources = ["name,path,label_source"]
@@ -238,7 +252,8 @@ def _write(
         sources.append(",".join(f'"{text}"' for text in (name, path, files[path].label_source.replace('"', "'"))))
         snr = "" if found.snr is None or not np.isfinite(found.snr) else f"{found.snr:.2f}"
         facts.append(_csv(name, files[path].class_label, files[path].subclass, snr, found.survey))
-        for question, label in _questions(files[path], name, given, placed):
+        split = "held-out" if fold is not None or held_out(files[path].object_id) else "seed"
+        for question, label in _questions(files[path], name, given, placed, split):
             lines[FILES[label]].append(question.model_dump_json(exclude_none=True))
             made.counts[question.task, layout, question.split or "", label] += 1
     for name, rows in lines.items():
@@ -293,9 +308,8 @@ def _placed(
 
 
 def _questions(
-    file: RealFile, name: str, given: Mapping[str, str], place: SpectrumRef
+    file: RealFile, name: str, given: Mapping[str, str], place: SpectrumRef, split: str
 ) -> Iterator[tuple[Question, str]]:
-    split = "held-out" if held_out(file.object_id) else "seed"
     for task, label in given.items():
         answer: Literal["YES", "NO"] | None = "NO" if label == "NO" else None if label == "BORDERLINE" else "YES"
         told = file.label_source if name == file.path else ""  # it may tell the class, as some paths do

@@ -7,10 +7,8 @@
     FOLDER/stats.json              counts: by task and answer, calls, drafts that the teacher refused by kind and reason
 
 Demonstration i follows from the seed, the settings and i alone. They are made in slices of `SLICE`; a slice that is
-there is not made again, and `trajectories.jsonl`, written last, says that all are. Tasks take turns, and so do surveys;
-`COLDSTART_YES` of the answers are YES, members of a class have their kinds' shares, and the others are confusers for
-the most part, as in SimVI. Half of the spectra are shown as published arrays hold them, without errors and joins, the
-others as their native files are read. The objects have numbers of their own, so that none is in another set.
+there is not made again, and `trajectories.jsonl`, written last, says that all are. What they are about is told in
+`specvet.data.drawing`. The objects have numbers of their own, so that none is in another set.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -30,17 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from specvet import __version__
+from specvet.data.drawing import Draws, Seen, templates_of
 from specvet.data.errors import InputError
-from specvet.data.processes import cores, in_any_order
-from specvet.data.simulate.observed import SURVEYS, Observed
-from specvet.data.simulate.survey import kind_weights
 from specvet.data.simulate.survey_files import templates_fingerprint
-from specvet.data.simulate.templates import load_templates
+from specvet.data.sliced import SLICES, Progress, Slices, begin
 from specvet.data.teacher import Taught
 from specvet.data.trajectories_making import MAX_TURNS, MOST, VERSION, Settings, taught_at
 from specvet.records import write_atomic
-from specvet.records.files import TEMPORARY
 from specvet.records.lock import FolderLock
 from specvet.views import check_style, picture_size
 
@@ -51,11 +45,12 @@ SLICE = 200
 
 RECEIPT, LINES, TRUTH, STATS = "trajectories.json", "trajectories.jsonl", "truth.csv", "stats.json"
 
-COLUMNS = ("id", "object_id", "task", "answer", "kind", "subtype", "survey", "snr", "calls", "template")
+COLUMNS = (
+    "id", "object_id", "task", "answer", "kind", "subtype", "survey", "snr", "calls", "template", "container",
+)  # fmt: skip
 
-_SLICES = ".slices"
-
-Progress = Callable[[str, int, int], None]
+_SINCE = {name: getattr(Draws(), name) for name in ("yes", "cross", "containers", "fold", "seeded")}
+"""Settings that folders made before there were such do not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,82 +88,35 @@ def make_trajectories(
     """
     _check(n, settings)
     place = Path(folder)
-    _begin(place, n, settings)
+    told = {"simulated": True, "version": VERSION, "n": n, "max_turns": MAX_TURNS, **asdict(settings)}
+    begin(place, RECEIPT, told | {"templates": templates_fingerprint(settings.templates)}, _SINCE, "trajectories")
     lock = FolderLock(place)
     try:
         if (place / LINES).is_file():
             return Trajectories(place, json.loads((place / STATS).read_text(encoding="utf-8")), False, True)
-        for left in place.rglob(TEMPORARY):  # of a process that was killed
-            left.unlink(missing_ok=True)
         (place / "pictures").mkdir(exist_ok=True)
-        (place / _SLICES).mkdir(exist_ok=True)
-        slices = range(-(-n // SLICE))
-        missing = [i for i in slices if not _slice_file(place, i).is_file()]
-        done = n - sum(_size(i, n) for i in missing)
-        progress("trajectories", done, n)
-        if settings.templates is not None:
-            load_templates(settings.templates)  # once, into the cache that workers take them from
-        work = partial(_make_slice, place, n, settings)
-        for i in in_any_order(work, missing, min(workers or cores(), len(missing)), stop or threading.Event()):
-            done += _size(i, n)
-            progress("trajectories", done, n)
-        if done < n:
+        templates_of(settings)  # once, into the cache that workers take them from
+        slices = Slices(place, n, SLICE)
+        work = partial(_make_slice, slices, settings)
+        if not slices.make(work, "trajectories", workers, progress, stop):
             return Trajectories(place, {}, True, False)
-        stats = _finish(place, slices)
+        stats = _finish(slices)
     finally:
         lock.release()
     return Trajectories(place, stats, True, True)
 
 
 def _check(n: int, settings: Settings) -> None:
-    if not 1 <= n <= MOST or settings.seed < 0:
-        raise InputError(f"n = {n}, seed = {settings.seed}: give 1 to {MOST:,} and a seed that is not negative")
-    if not settings.surveys or set(settings.surveys) - set(SURVEYS):
-        raise InputError(f"surveys {', '.join(settings.surveys)}: known are {', '.join(SURVEYS)}")
-    if settings.snr is not None and not 0.0 < settings.snr[0] <= settings.snr[1] < np.inf:
-        low, high = settings.snr
-        raise InputError(f"S/N from {low:g} to {high:g}: give two positive numbers, as in 5-50")
+    if not 1 <= n <= MOST:
+        raise InputError(f"n = {n}: give 1 to {MOST:,}")
+    settings.check()
     try:
-        kind_weights(settings.kinds)
         check_style(settings.style, picture_size(settings.picture_size))
     except ValueError as e:
         raise InputError(str(e)) from None
 
 
-def _begin(folder: Path, n: int, settings: Settings) -> None:
-    """Make the folder, or see that it is one of these settings. Raises InputError."""
-    wanted: dict[str, Any] = {"simulated": True, "version": VERSION, "n": n, "max_turns": MAX_TURNS, **asdict(settings)}
-    wanted["templates"] = templates_fingerprint(settings.templates)
-    wanted = json.loads(json.dumps(wanted))
-    file = folder / RECEIPT
-    if file.is_file():
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise InputError(f"{file}: is damaged; remove the folder, or choose another")
-        if other := [key for key, value in wanted.items() if found.get(key) != value]:
-            raise InputError(
-                f"{folder}: was begun with another {other[0]} ({found.get(other[0])}, not {wanted[other[0]]}); "
-                "choose another folder, or remove it"
-            )
-        return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is not empty and holds no trajectories; choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(file, json.dumps(wanted | {"specvet": __version__}, indent=1) + "\n")
-
-
-def _slice_file(folder: Path, i: int) -> Path:
-    return folder / _SLICES / f"{i:05d}.json"
-
-
-def _size(i: int, n: int) -> int:
-    return min(SLICE, n - i * SLICE)
-
-
-def _make_slice(folder: Path, n: int, settings: Settings, i: int) -> int:
+def _make_slice(slices: Slices, settings: Settings, i: int) -> int:
     """Write the pictures of a slice, then its lines, which say that it is done; returns `i`."""
     pictures = io.BytesIO()
     name = f"pictures/{i:05d}.pngs"
@@ -180,36 +128,37 @@ def _make_slice(folder: Path, n: int, settings: Settings, i: int) -> int:
 
     lines, truths = [], []
     refused: Counter[tuple[str, str]] = Counter()
-    for number in range(i * SLICE, i * SLICE + _size(i, n)):
-        taught, observed, of_row = taught_at(number, settings)
+    for number in slices.numbers(i):
+        taught, seen, of_row = taught_at(number, settings)
         refused += of_row
         lines.append(taught.recorded(taught.question.id, put).line())
-        truths.append(_truth(taught, observed))
-    write_atomic(folder / name, pictures.getvalue())
+        truths.append(_truth(taught, seen))
+    write_atomic(slices.folder / name, pictures.getvalue())
     told = {"lines": lines, "truth": truths, "refused": [[*key, count] for key, count in sorted(refused.items())]}
-    write_atomic(_slice_file(folder, i), json.dumps(told, ensure_ascii=False))
+    slices.keep(i, told)
     return i
 
 
-def _truth(taught: Taught, observed: Observed) -> list[str]:
-    source, question = observed.source, taught.question
+def _truth(taught: Taught, seen: Seen) -> list[str]:
+    source, question = seen.source, taught.question
     return [
         question.id,
-        observed.object_id,
+        seen.object_id,
         question.task,
         str(question.answer),
         source.kind,
         source.subtype,
-        observed.survey,
-        f"{observed.snr:.2f}",
+        seen.survey,
+        f"{seen.snr:.2f}",
         str(taught.n_calls),
         source.template,
+        seen.container,
     ]
 
 
-def _finish(folder: Path, slices: Iterable[int]) -> dict[str, Any]:
+def _finish(slices: Slices) -> dict[str, Any]:
     """One file of each kind, from all slices."""
-    found = [json.loads(_slice_file(folder, i).read_text(encoding="utf-8")) for i in slices]
+    found, folder = slices.told(), slices.folder
     truth = [row for one in found for row in one["truth"]]
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -219,7 +168,7 @@ def _finish(folder: Path, slices: Iterable[int]) -> dict[str, Any]:
     stats = _stats([dict(zip(COLUMNS, row, strict=True)) for row in truth], found)
     write_atomic(folder / STATS, json.dumps(stats, indent=1, ensure_ascii=False) + "\n")
     write_atomic(folder / LINES, "".join(f"{line}\n" for one in found for line in one["lines"]))
-    shutil.rmtree(folder / _SLICES)
+    shutil.rmtree(folder / SLICES)
     return stats
 
 
@@ -240,6 +189,7 @@ def _stats(rows: Sequence[Mapping[str, str]], found: Sequence[Mapping[str, Any]]
         "yes": sum(row["answer"] == "YES" for row in rows),
         "calls": {str(n): count for n, count in sorted(Counter(calls).items())},
         "mean_calls": {name: round(float(np.mean(of)), 2) for name, of in sorted(groups.items())},
+        "seeded": sum(bool(row["template"]) for row in rows),
         "kinds": dict(sorted(Counter(row["kind"] for row in rows).items())),
         "refused": {kind: refused[kind] for kind in sorted(refused)},
     }

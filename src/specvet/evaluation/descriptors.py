@@ -1,7 +1,7 @@
 """Model descriptors: what exactly was asked. A slug, once asked, stands for these very weights for ever.
 
-A descriptor holds the slug, path or hub id, revision, source, label and the SHA-256 of every file. Where the files lie
-counts for nothing: the same weights in another folder are the same model.
+A descriptor holds the slug, path or hub id, revision, source, label and the SHA-256 of every file that decides. Where
+the files lie counts for nothing: the same weights in another folder are the same model.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pydantic import Field
 from specvet.data.errors import InputError
 from specvet.evaluation.plan import MEASURING, Label, Part, PolicyPlan, read_part
 from specvet.policies import POLICIES
+from specvet.policies.catalogue import CARD, PICTURE
+from specvet.policies.manner import FILE
 from specvet.policies.registry import model_folder
 from specvet.records import file_hash, text_hash, write_atomic
 
@@ -25,6 +27,9 @@ _STATED = ("label", "source", "trained_on")
 """What a descriptor says beside what decides. It stands too; what is not said any more is not taken back."""
 _ADAPTER = "adapter/"
 _LEFT_OUT = (".git", "__pycache__", ".cache")
+_WORDS = (CARD, PICTURE, FILE)
+"""What a model folder says of itself: the card is written from what campaigns measured, and how a model is asked stands
+in the settings of each."""
 
 
 class Descriptor(Part):
@@ -156,8 +161,9 @@ def _difference(then: Descriptor, now: Descriptor) -> str:
 
 
 def file_hashes(place: Path) -> dict[str, str]:
-    """SHA-256 of a file, or of every file below a folder, by its path there."""
+    """SHA-256 of a file, or of every file below a folder but its words about itself, by its path there."""
     if place.is_file():
         return {place.name: file_hash(place)}
     files = sorted(p for p in place.rglob("*") if p.is_file() and not set(p.relative_to(place).parts) & set(_LEFT_OUT))
-    return {p.relative_to(place).as_posix(): file_hash(p) for p in files}
+    names = {p.relative_to(place).as_posix(): p for p in files}
+    return {name: file_hash(p) for name, p in names.items() if name not in _WORDS}

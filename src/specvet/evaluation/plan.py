@@ -58,7 +58,7 @@ class Part(BaseModel):
 
 
 class RunSettings(Part):
-    """How a policy is asked. All but `concurrency`, `device`, `timeout` and `images` can alter a trajectory."""
+    """How a policy is asked. All but what `HARMLESS` lists can alter a trajectory."""
 
     temperature: float = Field(default=0.6, ge=0)
     """0 takes the likeliest token."""
@@ -87,6 +87,8 @@ class RunSettings(Part):
     title: Literal["plain", "file"] = "plain"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     concurrency: int = Field(default=16, ge=1)
+    processes: int = Field(default=1, ge=1)
+    """That roll out, each with the model; see `specvet.agent.crew`."""
     device: str = "auto"
     timeout: float = Field(default=600.0, gt=0)
     """Seconds of one request."""
@@ -111,7 +113,7 @@ class RunSettings(Part):
         return picture_size(self.size)
 
 
-HARMLESS = ("concurrency", "device", "timeout", "images")
+HARMLESS = ("concurrency", "processes", "device", "timeout", "images")
 """Settings that alter no trajectory, so that a cell goes on on another machine."""
 
 

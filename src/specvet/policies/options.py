@@ -21,6 +21,8 @@ class ModelOptions:
     """Folder or file of the tokenizer where the model is remote; None looks for it under `model`."""
     base_url: str | None = None
     """Of a server."""
+    more_urls: tuple[str, ...] = ()
+    """Of further servers that have the same model, over which requests are spread."""
     device: str = "auto"
     dtype: str = "auto"
     branches: int = 16

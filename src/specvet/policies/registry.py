@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -85,6 +86,19 @@ def model_folder(policy: str, model: str | None) -> Path | None:
         return (folder_named(name) if model else None) or find_model(name)
     except ModelError:
         return None
+
+
+def policy_for(folder: Path) -> str:
+    """Who runs the model in a folder: `embedded`, which needs no torch, where its graphs are for such a model; else
+    `torch`."""
+    from specvet.policies.embedded.shape import Shape
+    from specvet.policies.tokens import PolicyError
+
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return "embedded" if Shape.of(config).has_graphs else "torch"
+    except (OSError, ValueError, RecursionError, PolicyError):
+        return "torch"
 
 
 def default_policy(tasks: Iterable[str]) -> str:

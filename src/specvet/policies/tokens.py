@@ -6,7 +6,7 @@ Imports neither torch nor pydantic: it is what a training loop on a bare image n
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -80,8 +80,9 @@ class Usage:
 
 def usage_numbers(usage: Any) -> dict[str, float]:
     """A policy's usage (or a trainer's) as numbers by name; what it counts besides stands under `notes.`."""
-    numbers = {name: float(value) for name, value in asdict(usage).items() if name != "notes"}
-    return numbers | {f"notes.{name}": float(value) for name, value in usage.notes.items()}
+    # Field by field, since a run asks with every trajectory: `asdict` would copy all of it first.
+    numbers = {f.name: float(getattr(usage, f.name)) for f in fields(usage) if f.name != "notes"}
+    return numbers | {f"notes.{name}": float(value) for name, value in usage.notes.copy().items()}
 
 
 class PolicyError(RuntimeError):

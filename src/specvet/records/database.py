@@ -8,6 +8,7 @@
 | `shards` | the shards that count: `trajectories/part-00000.parquet` is part 0 |
 | `finished` | files (or selections of targets in them) of which every row has been vetted, for which tasks |
 | `files` | size in bytes and time of change (ns) of each file when its first row was decided |
+| `leases` | list entries that a process has in hand, where several share the run, see `shared.py` |
 | `sessions` | one row per process that worked on the run |
 | `events` | what happened and when |
 
@@ -29,11 +30,13 @@ from specvet.records.errors import DiskFullError, RunError
 APPLICATION_ID = 0x53505654
 """`SPVT`, in the header of the file."""
 
-DATABASE_VERSION = 3
-"""2 has the table `files`, 3 the column `sample`: a run of an earlier version is brought up to date when it is opened
-for writing, and read as it is."""
+DATABASE_VERSION = 4
+"""2 has the table `files`, 3 the column `sample`, 4 the table `leases`: a run of an earlier version is brought up to
+date when it is opened for writing, and read as it is."""
 
 _FILES = "CREATE TABLE files(key TEXT PRIMARY KEY, size INTEGER NOT NULL, changed INTEGER NOT NULL) WITHOUT ROWID;"
+
+_LEASES = "CREATE TABLE leases(name TEXT PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID;"
 
 _SAMPLE = "sample INTEGER NOT NULL DEFAULT 0"
 """Last of its table, since that is where SQLite adds a column."""
@@ -45,6 +48,7 @@ _ONE_DECISION = (
 _UPGRADES = {
     1: _FILES,
     2: f"ALTER TABLE decisions ADD COLUMN {_SAMPLE}; DROP INDEX one_decision; {_ONE_DECISION}",
+    3: _LEASES,
 }
 """What a run of each earlier version lacks of the next."""
 
@@ -61,6 +65,7 @@ CREATE TABLE finished(
   key TEXT, selection TEXT, tasks TEXT NOT NULL, rows INTEGER NOT NULL, session INTEGER NOT NULL,
   PRIMARY KEY(key, selection)) WITHOUT ROWID;
 {_FILES}
+{_LEASES}
 CREATE TABLE sessions(n INTEGER PRIMARY KEY, session TEXT NOT NULL);
 CREATE TABLE events(n INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
 """

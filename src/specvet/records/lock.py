@@ -10,7 +10,7 @@ from pathlib import Path
 
 from specvet.records.errors import RunError, RunLockedError
 
-_HELD: set[tuple[int, int]] = set()
+HELD: set[tuple[int, int]] = set()
 """(device, inode) of the locks of this process: POSIX locks do not exclude their own process, and closing any
 descriptor of a locked file frees it."""
 
@@ -20,7 +20,7 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "run.lock"
-        if self._path.exists() and _identity(self._path) in _HELD:
+        if self._path.exists() and identity(self._path) in HELD:
             raise RunLockedError(f"{folder}: this process has already opened this run")
         self._file = open(self._path, "a+", encoding="utf-8")  # noqa: SIM115 - held until release
         try:
@@ -34,7 +34,7 @@ class FolderLock:
             raise RunLockedError(
                 f"{folder}: another process works on this run ({holder or 'unknown'}); wait until it ends, or stop it"
             ) from e
-        _HELD.add(_identity(self._path))
+        HELD.add(identity(self._path))
         self._file.truncate(0)
         self._file.write(f"pid {os.getpid()} on {socket.gethostname()}\n")
         self._file.flush()
@@ -43,14 +43,14 @@ class FolderLock:
         """Free the lock; the empty file stays, since removing it would open a race."""
         if self._file.closed:
             return
-        _HELD.discard(_identity(self._path))
+        HELD.discard(identity(self._path))
         try:
             self._file.truncate(0)
         finally:
             self._file.close()
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def identity(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_dev, status.st_ino
 

@@ -15,7 +15,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,26 +25,31 @@ from specvet.records.decision import Decision
 from specvet.records.errors import DiskFullError, DuplicateDecisionError, RunError, naming_a_full_disk
 from specvet.records.files import write_atomic
 from specvet.records.lock import FolderLock
-from specvet.records.run_reader import COLUMNS, RunReader, elsewhere
-from specvet.records.schema import Answer
+from specvet.records.run_reader import COLUMNS, elsewhere
 from specvet.records.session import RunSession, added
 from specvet.records.settings import config_text, decisive, settle
 from specvet.records.setup import claim_folder, remove_leftovers
+from specvet.records.shared import Leases, SharedLock
+from specvet.records.undoing import Undoing, now
 
 
-class RunFolder(RunReader):
-    """A run on disk. Made by `open` (one writer at a time, a context manager) or `read` (any number, any time).
+class RunFolder(Undoing):
+    """A run on disk. Made by `open` (one writer at a time, or several that share it; a context manager) or `read` (any
+    number, any time).
 
     Use one object from one thread at a time.
     """
 
     def __init__(
-        self, path: Path, db: sqlite3.Connection, lock: FolderLock | None = None, compact_at: int = 2_000
+        self, path: Path, db: sqlite3.Connection, lock: FolderLock | SharedLock | None = None, compact_at: int = 2_000
     ) -> None:
         super().__init__(path, db)
         self._file = path / "run.db"
         self._lock = lock
         self._closed = False
+        self._shared = lock if isinstance(lock, SharedLock) else None
+        self.leases: Leases | None = None
+        """What others are not to begin, where several processes share the run."""
         self._compact_at = compact_at
         self._session: RunSession | None = None
         self._marks: list[tuple[str, str, str, int]] = []
@@ -61,6 +66,7 @@ class RunFolder(RunReader):
         *,
         compact_at: int = 2_000,
         receipt_every_s: float = 60.0,
+        shared: bool = False,
     ) -> RunFolder:
         """Create the run, or go on with it.
 
@@ -68,11 +74,13 @@ class RunFolder(RunReader):
         was made with (`RunMismatchError`); new tasks join. `config.yaml` keeps the `config` of the first session,
         without its `out`.
 
+        `shared` lets other processes that say so too work on it at the same time; each begins what it has a lease of.
+
         Raises `RunError` for a folder that is no run or cannot be written, `RunLockedError` when another process works
         on it, `DiskFullError`.
         """
         folder = Path(path)
-        lock = claim_folder(folder)
+        lock = claim_folder(folder, shared)
         try:
             db = database.connect(folder / "run.db")
             run = cls(folder, db, lock, compact_at)
@@ -95,7 +103,7 @@ class RunFolder(RunReader):
         return cls(folder, database.connect_to_read(folder / "run.db"))
 
     def _begin(self, kind: str, config: dict[str, Any], receipt_every_s: float) -> None:
-        now = _now()
+        created = now()
         try:
             cwd = os.getcwd()
         except OSError:
@@ -103,7 +111,13 @@ class RunFolder(RunReader):
         stored = self._meta("kind")
         if stored is None:
             config.pop("out", None)
-            first = {"kind": kind, "created": now, "cwd": cwd, "config": config_text(kind, config), "settings": "{}"}
+            first = {
+                "kind": kind,
+                "created": created,
+                "cwd": cwd,
+                "config": config_text(kind, config),
+                "settings": "{}",
+            }
             with database.transaction(self._db, self._file) as db:
                 db.executemany("INSERT INTO meta VALUES (?, ?)", first.items())
         elif stored != kind:
@@ -116,12 +130,19 @@ class RunFolder(RunReader):
                 (self.path / name).mkdir(exist_ok=True)
         if not (self.path / "config.yaml").exists():
             write_atomic(self.path / "config.yaml", self._meta("config") or "")
-        parts = {part for (part,) in self._db.execute("SELECT part FROM shards")}
-        remove_leftovers(self.path, parts)
+        alone = self._shared is None or self._shared.first
+        if alone:
+            parts = {part for (part,) in self._db.execute("SELECT part FROM shards")}
+            remove_leftovers(self.path, parts)
         self._pending = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
         self._counts.update(super()._tally())
         self._session = RunSession(self.path, self._db, self._file, receipt_every_s, config)
-        for kind_of_event, text in self._session.changes(cwd, self._cwd):
+        if self._shared is not None:
+            self._db.execute("PRAGMA busy_timeout = 120000")  # ms: many may wait for the disk
+            self._shared.settle_in()
+            self._shared.name(self._session.n)
+            self.leases = Leases(self._db, self._file, self._shared, self._session.n)
+        for kind_of_event, text in self._session.changes(cwd, self._cwd, joined=not alone):
             self.event(kind_of_event, text)
 
     def __enter__(self) -> RunFolder:
@@ -141,28 +162,35 @@ class RunFolder(RunReader):
         if self._closed:
             return
         self._closed = True
-        try:
-            if self._session is not None:
-                self._flush_marks()
-                self.compact()
-                self._session.end()
-        finally:
-            if self._session is not None:
-                database.rest(self._db)
-            self._db.close()
-            if self._lock is not None:
-                self._lock.release()
+        with nullcontext() if self._shared is None else self._shared.alone():
+            last = self._shared is None or self._shared.is_last()
+            try:
+                if self._session is not None:
+                    self._flush_marks()
+                    if self.leases is not None:
+                        self.leases.end()
+                    if last:
+                        self._compact_all()
+                    self._session.end()
+            finally:
+                if self._session is not None and last:
+                    database.rest(self._db)
+                self._db.close()
+                if self._lock is not None:
+                    self._lock.release()
 
     def settle(self, settings: Mapping[str, Any]) -> None:
         """Hold settings that can change a verdict against those of the run; keep the new ones.
 
         Raises `RunMismatchError` for the first that differs. Nested mappings count by dotted name: `budget.max_turns`.
         """
-        added = settle(self.path, self.kind, self.settings, settings)
-        if added is None:
+        if settle(self.path, self.kind, self.settings, settings) is None:
             return
         with database.transaction(self._db, self._file) as db:
-            db.execute("UPDATE meta SET value = ? WHERE key = 'settings'", (json.dumps(added, sort_keys=True),))
+            added = settle(self.path, self.kind, self.settings, settings)  # others may have settled it meanwhile
+            if added is not None:
+                text = json.dumps(added, sort_keys=True)
+                db.execute("UPDATE meta SET value = ? WHERE key = 'settings'", (text,))
 
     # --- writing
 
@@ -251,50 +279,7 @@ class RunFolder(RunReader):
     def event(self, kind: str, text: str) -> None:
         """Note something that happened."""
         with database.transaction(self._db, self._file) as db:
-            db.execute("INSERT INTO events(at, kind, text) VALUES (?, ?, ?)", (_now(), kind, text))
-
-    def retry(self, answer: Answer) -> int:
-        """Remove the rows with this answer (ERROR or FAILED), so that a rerun makes them again.
-
-        Returns how many, and keeps an event. Raises `ValueError` for an answer that somebody gave: it stands.
-        """
-        if answer not in (Answer.ERROR, Answer.FAILED):
-            raise ValueError(f"{answer} is a verdict and stands; only ERROR and FAILED rows can be tried again")
-        with database.transaction(self._db, self._file) as db:
-            chosen = "SELECT {} FROM decisions WHERE answer = ?"
-            db.execute(f"DELETE FROM finished WHERE key IN ({chosen.format('key')})", (answer,))
-            pending = db.execute(f"DELETE FROM pending WHERE n IN ({chosen.format('n')})", (answer,)).rowcount
-            removed = int(db.execute("DELETE FROM decisions WHERE answer = ?", (answer,)).rowcount)
-            db.execute("DELETE FROM files WHERE key NOT IN (SELECT key FROM decisions)")
-            text = f"removed {removed} {answer} rows to try them again"
-            db.execute("INSERT INTO events(at, kind, text) VALUES (?, 'retry', ?)", (_now(), text))
-        self._pending -= pending
-        for task, given in [k for k in self._counts if k[1] == answer]:
-            del self._counts[task, given]
-        return removed
-
-    def withdraw(self, file: str, row: int, task: str, samples: Iterable[int], why: str) -> None:
-        """Remove samples of one question whose trajectories cannot be used any more, so that they are made again.
-
-        Keeps an event that says `why`.
-        """
-        key, chosen = self.key(file), sorted(samples)
-        where = f"key = ? AND row = ? AND task = ? AND sample IN ({', '.join('?' * len(chosen))})"
-        text = f"{file} row {row}, task {task}, samples {', '.join(map(str, chosen))}: {why}"
-        self._withdraw(where, [key, row, task, *chosen], text)
-
-    def withdraw_question(self, id: str, why: str) -> None:
-        """The same for all samples of a question of a question file, by its id, wherever its spectrum lies now."""
-        self._withdraw("id = ?", [id], f"{id}: {why}")
-
-    def _withdraw(self, where: str, values: list[Any], text: str) -> None:
-        with database.transaction(self._db, self._file) as db:
-            answers = db.execute(f"SELECT task, answer FROM decisions WHERE {where}", values).fetchall()
-            pending = f"DELETE FROM pending WHERE n IN (SELECT n FROM decisions WHERE {where})"
-            self._pending -= db.execute(pending, values).rowcount
-            db.execute(f"DELETE FROM decisions WHERE {where}", values)
-            db.execute("INSERT INTO events(at, kind, text) VALUES (?, 'withdrawn', ?)", (_now(), text))
-        self._counts.subtract((of_task, given) for of_task, given in answers)
+            db.execute("INSERT INTO events(at, kind, text) VALUES (?, ?, ?)", (now(), kind, text))
 
     def note_training(self, told: Mapping[str, Any]) -> None:
         """Put on disk how far training has come, and what this session has used; both stand in the receipt.
@@ -331,6 +316,17 @@ class RunFolder(RunReader):
 
     def compact(self) -> None:
         """Move the trajectories that wait in `run.db` into shards of `compact_at`, in order."""
+        if self._shared is None:
+            self._compact_all()
+            return
+        with self._shared.alone():
+            if self._db.execute("SELECT count(*) FROM pending").fetchone()[0] >= self._compact_at:
+                self._compact_all()
+        self._pending = 0  # another moves those that have come since, or the last who leaves
+
+    def _compact_all(self) -> None:
+        if self._shared is not None:
+            self._pending = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
         folder = self.path / "trajectories"
         while self._pending:
             rows = self._db.execute(
@@ -353,7 +349,10 @@ class RunFolder(RunReader):
     # --- inside
 
     def _tally(self) -> Mapping[tuple[str, str], int]:
-        return super()._tally() if self._session is None else self._counts
+        return self._counts if self._session is not None and self._shared is None else super()._tally()
+
+    def _not_alone(self) -> str:
+        return "" if self._shared is None or self._shared.first else "other processes work on this run"
 
     @property
     def _writing(self) -> RunSession:
@@ -387,7 +386,3 @@ class RunFolder(RunReader):
                 self._insert_marks()
             self._marks.clear()
             self._states.clear()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

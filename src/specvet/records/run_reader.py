@@ -86,6 +86,10 @@ class RunReader:
             path = os.path.normpath(os.path.join(self._elsewhere, path))
         return self._below(path)
 
+    def own_key(self, file: str) -> str:
+        """The same for a file as this run's own decisions name it, whatever the working folder is."""
+        return self._below(os.path.normpath(file)) if file else ""
+
     def done(self) -> Done:
         """The (file, row, task) that have a decision, as a set that asks the database."""
         return Done(self._db, self.key)
@@ -151,8 +155,25 @@ class RunReader:
 
     def trajectory_of(self, decision: Decision) -> TrajectoryRecord | None:
         """The trajectory of one of this run's own decisions, whatever the working folder is; None without one."""
-        key = self._below(os.path.normpath(decision.file)) if decision.file else ""
-        return self._trajectory(key, decision.row, decision.task, decision.sample)
+        return self._trajectory(self.own_key(decision.file), decision.row, decision.task, decision.sample)
+
+    def decision(self, file: str, row: int, tasks: Iterable[str], sample: int = 0) -> Decision | None:
+        """The first decision about one row of a file for one of `tasks`, with its trajectory; None without one.
+
+        `file` as the run's own decisions name it, whatever the working folder is.
+        """
+        key = self._below(os.path.normpath(file)) if file else ""
+        chosen = list(tasks)
+        sql = (
+            f"SELECT d.file, d.task, d.id, d.rest FROM decisions d WHERE d.key = ? AND d.row = ? "
+            f"AND {self._sample} = ? AND d.task IN ({', '.join('?' * len(chosen))}) ORDER BY d.n LIMIT 1"
+        )
+        found = self._db.execute(sql, (key, row, sample, *chosen)).fetchone()
+        if found is None:
+            return None
+        name, task, id, rest = found
+        decision = _decision(rest, None, file=name or key, row=row, task=task, id=id, sample=sample)
+        return decision.model_copy(update={"trajectory": self._trajectory(key, row, task, sample)})
 
     def _trajectory(self, key: str, row: int, task: str, sample: int) -> TrajectoryRecord | None:
         sql = (

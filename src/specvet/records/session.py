@@ -60,11 +60,18 @@ class RunSession:
         self._next = time.perf_counter()
         self._write(closed=False)
 
-    def changes(self, cwd: str, first_cwd: str) -> Iterator[tuple[str, str]]:
-        """(kind, text) of what differs from earlier sessions without being able to make the run wrong by itself."""
+    def changes(self, cwd: str, first_cwd: str, joined: bool = False) -> Iterator[tuple[str, str]]:
+        """(kind, text) of what differs from earlier sessions without being able to make the run wrong by itself.
+
+        `joined`: others are at work.
+        """
         if self._before is None:
             return
-        yield "resumed", f"session {self.n}" + ("" if self._before.ended else "; the one before did not end by itself")
+        if joined:
+            yield "joined", f"session {self.n}, beside others"
+        else:
+            ended = "" if self._before.ended else "; the one before did not end by itself"
+            yield "resumed", f"session {self.n}{ended}"
         if self._before.specvet != self._session.specvet:
             yield "version", f"specvet {self._before.specvet} before, {self._session.specvet} now"
         if cwd != first_cwd:

@@ -9,6 +9,7 @@ from specvet.records.errors import RunError, naming_a_full_disk
 from specvet.records.files import TEMPORARY
 from specvet.records.lock import FolderLock
 from specvet.records.shards import shard_path
+from specvet.records.shared import SharedLock
 
 
 def check_folder(folder: Path) -> None:
@@ -27,15 +28,18 @@ def check_folder(folder: Path) -> None:
         _refuse_strangers(folder)
 
 
-def claim_folder(folder: Path) -> FolderLock:
-    """Make the folder where it is missing and lock it. Raises `RunError` for one that is something else."""
+def claim_folder(folder: Path, shared: bool = False) -> FolderLock | SharedLock:
+    """Make the folder where it is missing and lock it, together with others where it is `shared`.
+
+    Raises `RunError` for one that is something else.
+    """
     try:
         check_folder(folder)
         with naming_a_full_disk(folder):
             folder.mkdir(parents=True, exist_ok=True)
             if any((folder / "trajectories").glob("part-*.parquet")) and not _has_content(folder / "run.db"):
                 raise RunError(f"{folder}: holds trajectories but no run.db; put it back, or give another --out")
-            return FolderLock(folder)
+            return SharedLock(folder) if shared else FolderLock(folder)
     except PermissionError as e:
         raise RunError(f"{folder}: may not be written ({e.strerror}); give another --out") from e
     except (FileExistsError, NotADirectoryError) as e:

@@ -17,7 +17,8 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from specvet.agent import Budget, Rollouts
+from specvet.agent import Budget
+from specvet.agent.crew_rollouts import AnyRollouts, rollouts_with
 from specvet.agent.rollout import all_of
 from specvet.agent.talk import ModelPolicy
 from specvet.chat import ChatFormat, Image, ImageError, Ledger
@@ -113,7 +114,7 @@ class Batches:
             seed=epoch_seed(self._seed, epoch),
         )
         self._watch.batch(len(rows) * loop.group)
-        rollouts = Rollouts(
+        rollouts = rollouts_with(
             policy,
             Budget(**loop.budget.model_dump()),
             params,
@@ -128,7 +129,7 @@ class Batches:
         finally:
             rollouts.close()
 
-    async def _group(self, rollouts: Rollouts, asked: Asked, epoch: int) -> Group:
+    async def _group(self, rollouts: AnyRollouts, asked: Asked, epoch: int) -> Group:
         posed = self._questions.pose(asked)
         members = await self._read_back(asked, posed.tool, epoch)
         missing = [branch for branch in range(self._loop.group) if branch not in members]

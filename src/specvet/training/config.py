@@ -178,6 +178,9 @@ class GrpoConfig(Part):
     """Rollout steps between checkpoints, besides those at the ends of epochs; 0: none."""
     concurrency: int = Field(default=64, ge=1, le=MOST)
     """Trajectories that run at a time."""
+    processes: int = Field(default=1, ge=1, le=64)
+    """That roll out, each with a policy on the one set of weights; above 1 only with the torch trainer in one process.
+    For a small model on a GPU, which answers faster than one process can act on."""
     max_steps: int = Field(default=0, ge=0, le=MOST)
     """Rollout steps after which training ends; 0: all epochs."""
 

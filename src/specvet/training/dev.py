@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from specvet.agent import Budget, Rollouts
+from specvet.agent import Budget
+from specvet.agent.crew_rollouts import AnyRollouts, rollouts_with
 from specvet.agent.rollout import all_of
 from specvet.chat import ChatFormat, Ledger
 from specvet.data.asking import Questions
@@ -73,7 +74,7 @@ class Dev:
         with RunFolder.open(self._folder / f"step-{step:06d}", "rollout", settings) as run:
             for task in self._questions.tasks.values():
                 write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
-            rollouts = Rollouts(
+            rollouts = rollouts_with(
                 policy,
                 budget,
                 params,
@@ -93,7 +94,7 @@ class Dev:
                 run.note_session(usage={name: n - before.get(name, 0.0) for name, n in used.items()})
         return numbers(self._answered(record, policy.format) for record in records)
 
-    async def _one(self, rollouts: Rollouts, run: RunFolder, asked: Asked) -> TrajectoryRecord:
+    async def _one(self, rollouts: AnyRollouts, run: RunFolder, asked: Asked) -> TrajectoryRecord:
         place = (printable(asked.file), asked.question.spectrum.row, asked.question.task)
         if found := run.trajectories(*place, range(1)):
             self._tell(1)

@@ -187,3 +187,5 @@ def _check(loop: GrpoConfig, trainer: Trainer) -> None:
     for name, needs in (("entropy", "entropy"), ("kl", "reference")):
         if getattr(loop, name) and needs not in trainer.capabilities:
             raise ConfigError(f"grpo.{name}: the backend {trainer.name} cannot compute it; set it to 0")
+    if loop.processes > 1 and "local" not in trainer.capabilities:
+        raise ConfigError(f"grpo.processes: the backend {trainer.name} samples elsewhere; set it to 1")

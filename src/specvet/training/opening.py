@@ -78,6 +78,7 @@ def trainer_options(
         gradient_checkpointing=method.gradient_checkpointing,
         micro_tokens=method.micro_tokens,
         processes=method.processes,
+        rollout_processes=1 if isinstance(config.loop, SftConfig) else config.loop.processes,
         seed=config.seed,
         branches=options.branches,
         name=name,

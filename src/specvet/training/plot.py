@@ -191,5 +191,5 @@ def _about(folder: Path, stage: str | None, lines: Sequence[Line]) -> str:
     steps = [numbers(line) for line in lines if line["kind"] == "step"]
     seconds = sum(step.get("seconds", 0.0) for step in steps)
     took = f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
-    plural = "" if len(steps) == 1 else "s"
-    return f"{', '.join(parts)}; {len(steps):,} step{plural}, {took}"
+    last = int(max((step["step"] for step in steps), default=0))  # base training has a line every few steps
+    return f"{', '.join(parts)}; {last:,} step{'' if last == 1 else 's'}, {took}"

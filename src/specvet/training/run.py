@@ -56,7 +56,7 @@ FREE = frozenset(
         *(f"method.{name}" for name in ("gradient_checkpointing", "micro_tokens", "processes")),
         "start",
         *(f"loop.{name}" for name in ("data", "validation", "dev", "dev_temperature")),
-        *(f"loop.{name}" for name in ("save_every", "save_epochs", "concurrency", "epochs", "max_steps")),
+        *(f"loop.{name}" for name in ("save_every", "save_epochs", "concurrency", "processes", "epochs", "max_steps")),
     }
 )
 """Settings that may differ when a run goes on: where and how fast it is computed, how often it is saved, and how long

@@ -254,6 +254,8 @@ class TrainerOptions:
     """Positions, padding included, that go through the model at a time; None: the backend chooses."""
     processes: int = 1
     """GPUs (or CPU processes) the model is sharded over; `torch` only."""
+    rollout_processes: int = 1
+    """Processes that sample, each with a copy of the trainer's weights; `torch` in one process only."""
     seed: int = 0
     """Of new adapters' weights."""
     branches: int = 64

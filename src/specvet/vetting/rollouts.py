@@ -355,7 +355,7 @@ class _Batch:
     def _use(self) -> None:
         used = self.usage()
         if used:
-            self.run.note_session(usage=used)
+            self.run.note_session(usage={**used, "notes.read_s": self.source.seconds})
 
     def _note(self, interrupted: bool) -> None:
         self._use()

@@ -32,6 +32,7 @@ from specvet.tasks import Task, task_text
 from specvet.tools import ZoomTool
 from specvet.vetting.deciding import Decider, ManyAtOnce, OneByOne, Outcome
 from specvet.vetting.items import Item
+from specvet.vetting.prefilter import Prefilter, Prefiltered
 from specvet.vetting.rows import (
     asked_row,
     decided,
@@ -43,6 +44,7 @@ from specvet.vetting.rows import (
     selection,
 )
 from specvet.vetting.settings import vet_settings
+from specvet.vetting.sharing import Sharing
 from specvet.vetting.source import Source, file_state
 from specvet.vetting.watch import Progress, VetSummary, Watch
 from specvet.views import COMPACT_STYLE, REFERENCE_STYLE, RenderPool, Size, check_style
@@ -75,6 +77,9 @@ def vet(
     title: TitleMode | None = None,
     usage: Callable[[], Mapping[str, float]] = dict,
     concurrency: int = 16,
+    prefilter: Prefilter | None = None,
+    change: Callable[[Spectrum], Spectrum] | None = None,
+    settings: Mapping[str, Any] | None = None,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     total: int | None = None,
@@ -86,7 +91,10 @@ def vet(
     deadline. When `stop` is set nothing more is begun; what is under way is finished and recorded, then `vet` returns
     with `interrupted`. `total` is only handed on to `progress`. A model comes in an `Engine`, which has budget,
     sampling and drawing of its own, and is asked about `concurrency` spectra at a time; `usage` tells what it has used
-    by now (see `specvet.policies.tokens.usage_numbers`), for the receipt.
+    by now (see `specvet.policies.tokens.usage_numbers`), for the receipt. What `prefilter` finds hopeless is no
+    question to it. `change` alters each spectrum before it is asked about; `settings` says so, and whatever else can
+    change a verdict. A run that is shared (`RunFolder.open(shared=True)`) may be worked on by several processes, each
+    of which begins what the others have not.
 
     Raises `RunMismatchError` when the run was made with other settings, `DiskFullError`, a fatal PolicyError, and what
     `items` raises.
@@ -95,11 +103,13 @@ def vet(
     if not keys or len(set(keys)) != len(keys):
         raise ValueError(f"tasks: give at least one, each once, not {keys}")
     style = check_style(style, size)
+    more = dict(settings or {})
     if _is_engine(policy):
+        more |= {"prefilter": "none"} if prefilter is None else prefilter.settings
         decisive = (frame_mode, policy.budget, style, size, policy.params, title, policy.wording, policy.guarded)
-        run.settle(vet_settings(tasks, policy.policy, *decisive))
+        run.settle(vet_settings(tasks, policy.policy, *decisive) | more)
     else:
-        run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size, title=title))
+        run.settle(vet_settings(tasks, policy, frame_mode, budget, style, size, title=title) | more)
     for task in tasks:  # what was asked, in full: a user's file may change or go, and so may a built-in task
         write_atomic(run.path / "tasks" / f"{task.key}.yaml", task_text(task))
     keep = run.images.put if images else None
@@ -111,10 +121,13 @@ def vet(
             decider = ManyAtOnce(policy, concurrency, stop)
         else:
             decider = OneByOne(lambda question, task, tool: run_agent(question, task, tool, policy, budget, pool, keep))
+        if prefilter is not None:
+            decider = Prefiltered(decider, prefilter)
         watch = Watch(progress, total, time.perf_counter())
         named = figure_title(title or ("plain" if _is_engine(policy) else "file"), style)
         look = partial(ZoomTool, mode=frame_mode, title=named, style=style, size=size)
-        return _Batch(run, tasks, look, decider, usage, stop, watch).through(items)
+        source = Source(change)
+        return _Batch(run, tasks, look, decider, usage, stop, watch, source).through(items)
 
 
 def _is_engine(policy: Policy | Engine) -> TypeIs[Engine]:
@@ -150,7 +163,8 @@ class _Batch:
     usage: Callable[[], Mapping[str, float]]
     stop: threading.Event
     watch: Watch
-    source: Source = field(default_factory=Source)
+    source: Source
+    sharing: Sharing | None = None
     keys: frozenset[str] = frozenset()
     first: int = 0
     """Number of the first decision of this session."""
@@ -164,17 +178,20 @@ class _Batch:
     def __post_init__(self) -> None:
         self.keys = frozenset(task.key for task in self.tasks)
         self.first = self.run.last_number() + 1
+        if self.run.leases is not None:
+            self.sharing = Sharing(self.run.leases, self.run.key, self.stop)
 
     def through(self, items: Iterable[Item]) -> VetSummary:
         watch, interrupted = self.watch, False
         try:
-            for item in items:
+            for item in items if self.sharing is None else self.sharing.of(items, self._settle):
                 entry = _Entry(item)
                 if self.stop.is_set() or not self._item(entry):
                     interrupted = True
                     break
                 self._close(entry)
             self.decider.finish()
+            interrupted |= self.sharing is not None and self.stop.is_set()
         except DiskFullError:
             self.waiting.clear()  # vetted again when there is room
             raise
@@ -196,7 +213,12 @@ class _Batch:
             n_changed=watch.n_changed,
             interrupted=interrupted,
             seconds=round(watch.seconds, 3),
+            usage=self._used(),
         )
+
+    def _settle(self) -> None:
+        self.decider.finish()
+        self._flush()
 
     def _close(self, entry: _Entry) -> None:
         """One decision of an entry is made, or all of it was begun; when nothing is open it is over."""
@@ -206,6 +228,9 @@ class _Batch:
         file = printable(entry.item.file)
         if entry.rows is not None and not entry.shared:
             self.run.mark_finished(file, selection(entry.item), self.keys, entry.rows)
+        if self.sharing is not None:
+            self._flush()  # before anybody else may begin it
+            self.sharing.over(entry.item)
         self.watch.items += 1
         self.watch.tell(file, len(self.waiting))
 
@@ -339,8 +364,12 @@ class _Batch:
             self.watch.count(made)
 
     def _use(self) -> None:
-        if used := self.usage():
+        if used := self._used():
             self.run.note_session(usage=used)
+
+    def _used(self) -> dict[str, float]:
+        used = self.usage()
+        return {**used, "notes.read_s": self.source.seconds} if used else {}
 
     def _error(self, item: Item, reason: str) -> None:
         place, now = self._place(item), time.perf_counter()
@@ -361,8 +390,8 @@ class _Batch:
         return printable(item.file), asked_row(item) or 0, error_id(item)
 
     def _seen(self, newest: int, decisions: int) -> None:
-        """Count what was found decided: by this session, or by an earlier one."""
-        if newest >= self.first:
+        """Count what was found decided: by this session, or by an earlier one, or by another that shares the run."""
+        if newest >= self.first and self.sharing is None:
             self.watch.duplicates += 1
         else:
             self.watch.skipped += decisions

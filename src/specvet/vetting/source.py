@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 
 from specvet.data.files import SelectionError, SpectrumFiles, row_of
 from specvet.spectra import Spectrum
@@ -12,13 +14,28 @@ from specvet.vetting.items import Item
 class Source:
     """Reads files and picks the targets that entries ask for; keeps one file, or what was wrong with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, change: Callable[[Spectrum], Spectrum] | None = None) -> None:
+        """`change` alters each spectrum that is picked."""
+        self._change = change
         self._files = SpectrumFiles(kept=1)
         self.state: tuple[int, int] | None = None
         """(bytes, time of change in ns) of the file at hand, as it was before it was read."""
+        self.seconds = 0.0
+        """That reading has taken."""
 
     def select(self, item: Item) -> list[Spectrum]:
         """The spectra of an entry, at least one. Raises what the reader raises, and `SelectionError`."""
+        began = time.perf_counter()
+        try:
+            return self._selected(item)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+    def _selected(self, item: Item) -> list[Spectrum]:
+        spectra = self._picked(item)
+        return spectra if self._change is None else [self._change(s) for s in spectra]
+
+    def _picked(self, item: Item) -> list[Spectrum]:
         if not self._files.has(item.file):
             self.state = file_state(item.file)
         spectra = self._files.spectra(item.file)

@@ -57,6 +57,8 @@ class VetSummary:
     interrupted: bool
     """Stopped before the list was through."""
     seconds: float
+    usage: dict[str, float] = field(default_factory=dict)
+    """What a model used in this session, by name."""
 
 
 @dataclass(slots=True)

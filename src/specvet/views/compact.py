@@ -219,7 +219,8 @@ def _places(values: Sequence[float], low: float, scale: float, n: int) -> NDArra
     """The pixel of each value along an axis of n pixels."""
     with np.errstate(over="ignore", invalid="ignore"):  # fluxes near the largest number there is
         at = (np.array(values, dtype=np.float64) - low) * scale
-    return np.minimum(np.maximum(np.nan_to_num(at), 0), n - 1).astype(np.intp)
+    at[np.isnan(at)] = 0.0  # infinite times zero
+    return np.minimum(np.maximum(at, 0), n - 1).astype(np.intp)
 
 
 def _bad_columns(u: Floats, bad: Bools, columns: int) -> Bools:

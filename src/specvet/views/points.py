@@ -23,6 +23,9 @@ def points(
 ) -> tuple[Floats, Floats, Floats | None, Bools | None]:
     """What a drawing shows: points finite in wavelength and flux, inside the window, sorted; errors and bad with them.
 
+    A flux beyond `MAX_FLUX` is no measurement, and missing like one that is not finite; where too few are left, they
+    stay for `check_points` to refuse.
+
     Raises:
         ValueError: shapes differ or are not one-dimensional, or the window is none.
     """
@@ -39,6 +42,9 @@ def points(
         if not low <= high:
             raise ValueError(f"window ({low}, {high}) Å is not (low, high)")
         keep &= (x >= low) & (x <= high)
+    within = keep & (np.abs(y) <= MAX_FLUX)
+    if np.count_nonzero(within) >= MIN_POINTS:
+        keep = within
     if not keep.all():
         x, y = x[keep], y[keep]
         s, b = None if s is None else s[keep], None if b is None else b[keep]

@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from specvet.records import array_hash, text_hash
 from specvet.spectra.lines import TELLURIC_BANDS_AIR, in_medium
-from specvet.spectra.spectrum import Spectrum
+from specvet.spectra.spectrum import Medium, Spectrum
 from specvet.views import compact, compact_overview
 from specvet.views.exact import draw
 from specvet.views.points import points
@@ -268,11 +268,13 @@ def _doubtful(spectrum: Spectrum, z: float) -> tuple[tuple[float, float], ...]:
     """Arm joins, and the bands of the Earth's air where its lines have not been moved to an unknown place."""
     ranges = [(join.low, join.high) for join in spectrum.joins]
     if spectrum.frame != "rest":
-        ranges += [
-            (in_medium(low, "air", spectrum.medium), in_medium(high, "air", spectrum.medium))
-            for _, low, high in TELLURIC_BANDS_AIR
-        ]
+        ranges += _telluric(spectrum.medium)
     return tuple((low / (1.0 + z), high / (1.0 + z)) for low, high in ranges)
+
+
+@cache
+def _telluric(medium: Medium) -> tuple[tuple[float, float], ...]:
+    return tuple((in_medium(low, "air", medium), in_medium(high, "air", medium)) for _, low, high in TELLURIC_BANDS_AIR)
 
 
 def _observed_frame(frame: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -148,6 +150,32 @@ def test_what_an_address_sends_is_held_against_its_manifest(address: str, releas
     assert not [p for p in cache.iterdir() if p.is_dir() and not p.name.startswith(".")]
 
 
+def test_a_folder_whose_manifest_names_code_is_refused(released: Path, cache: Path) -> None:
+    (released / "run_me.py").write_text("")
+    write_model_manifest(released, name="tiny", version="1", licence="MIT")
+    with pytest.raises(ModelError, match=r"names 'run_me.py'; such files are not taken"):
+        fetch_model(str(released))
+    assert not [p for p in cache.iterdir() if p.is_dir() and not p.name.startswith(".")]
+
+
+def test_a_full_disk_is_told_of_the_copy_and_not_of_what_is_copied(released: Path, cache: Path) -> None:
+    script = (
+        "import resource, sys; from specvet.data.model_files import fetch_model\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "try: fetch_model(sys.argv[1])\n"
+        "except OSError as e: print(type(e).__name__, e)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, released], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"DiskFullError {cache}/.partial-tiny/")
+    assert "free some space" in done.stdout
+
+
+@pytest.mark.parametrize("source", ["~nobody-of-that-name/x", "x" * 5_000])
+def test_a_path_that_cannot_be_one_is_no_fault(source: str, cache: Path) -> None:
+    with pytest.raises(ModelError, match="neither a folder, nor an address"):
+        fetch_model(source)
+
+
 def test_a_hub_s_model_is_fetched_at_its_commit_with_its_licence(served: Hub, model: Path, cache: Path) -> None:
     served.cut["model.safetensors"] = 1_000
     found = fetch_model(ID)
@@ -207,7 +235,7 @@ def test_the_commands_list_show_and_verify_what_was_fetched(
     assert main(["models", "fetch", str(released), "--json"]) == 0
     fetched = json.loads(capsys.readouterr().out)
     assert fetched["folder"] == str(cache / "tiny")
-    assert fetched["next"].endswith(f"--policy torch --model {cache / 'tiny'}")
+    assert fetched["next"].endswith(f"vet FILE --task cc --policy torch --model {cache / 'tiny'}")
 
     assert main(["models"]) == 0
     table = capsys.readouterr().out

@@ -20,6 +20,7 @@ from specvet.data.simulate.kinds import KINDS, TASKS
 from specvet.data.simvi.building import SimVI, make_simvi
 from specvet.data.simvi.making import Settings, bench_rows, draft
 from specvet.data.simvi.plan import PARTS, plan
+from specvet.data.sliced import begin
 from specvet.evaluation.recipes import Made
 from specvet.records.errors import RunLockedError
 from specvet.records.lock import FolderLock
@@ -166,10 +167,10 @@ def test_a_set_that_was_interrupted_goes_on_and_is_the_same(made: SimVI, tmp_pat
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"seed": 2}, "seed = 1, and 2"),
-        ({"style": "reference"}, "style = 'compact'"),
-        ({"voice": "terse"}, "voice = 'full', and 'terse'"),
-        ({"picture_size": "tiny"}, "picture_size = None, and 'tiny'"),
+        ({"seed": 2}, r"another seed \(1, not 2\)"),
+        ({"style": "reference"}, r"another style \(compact, not reference\)"),
+        ({"voice": "terse"}, r"another voice \(full, not terse\)"),
+        ({"picture_size": "tiny"}, r"another picture_size \(None, not tiny\)"),
     ],
 )
 def test_another_set_in_the_same_folder_is_refused(made: SimVI, change: dict, says: str) -> None:
@@ -182,7 +183,7 @@ def test_the_receipt_names_the_voice_only_where_it_is_not_the_full_one(made: Sim
     receipt = json.loads((made.folder / "simvi.json").read_text(encoding="utf-8"))
     assert not {"voice", "wording", "picture_size"} & set(receipt)
     (tmp_path / "simvi.json").write_text(json.dumps(receipt | {"voice": "terse"}), encoding="utf-8")
-    with pytest.raises(InputError, match="voice = 'terse', and 'full' is asked for"):
+    with pytest.raises(InputError, match=r"another voice \(terse, not full\)"):
         make_simvi(tmp_path, "tiny", seed=1, style="compact")
 
 
@@ -215,6 +216,14 @@ def test_a_damaged_receipt_is_told(tmp_path: Path, damaged: str) -> None:
     (tmp_path / "simvi.json").write_text(damaged)
     with pytest.raises(InputError, match=r"simvi.json: is damaged; remove the folder"):
         make_simvi(tmp_path, "tiny")
+
+
+def test_a_setting_that_is_not_named_is_the_usual_one(tmp_path: Path) -> None:
+    begin(tmp_path / "old", "set.json", {"n": 1}, {"voice": "full"}, "set")
+    begin(tmp_path / "old", "set.json", {"n": 1, "voice": "full"}, {"voice": "full"}, "set")
+    begin(tmp_path / "new", "set.json", {"n": 1, "voice": "terse"}, {"voice": "full"}, "set")
+    with pytest.raises(InputError, match=r"another voice \(terse, not full\)"):
+        begin(tmp_path / "new", "set.json", {"n": 1}, {"voice": "full"}, "set")
 
 
 def test_templates_that_are_none_bind_no_folder(tmp_path: Path) -> None:

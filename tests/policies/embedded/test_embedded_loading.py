@@ -23,6 +23,7 @@ from specvet.policies.embedded.loading import load
 from specvet.policies.embedded.weights import _published, read_tensors
 from specvet.policies.manner import NANO, manner_of
 from specvet.policies.options import ModelOptions
+from specvet.policies.registry import policy_for
 from specvet.policies.tokens import PolicyError
 
 
@@ -108,6 +109,8 @@ def test_without_a_packaged_model_the_error_says_where_it_is_missing(monkeypatch
         ({"device": "cuda"}, "runs on the processor; --policy torch has GPUs"),
         ({"dtype": "bfloat16"}, "computes in float32, not bfloat16"),
         ({"branches": 0}, "0 branches"),
+        ({"branches": 10**8}, r"no memory for 200,000,000 rows of 1,024 tokens .* smaller --concurrency"),
+        ({"branches": 10**17}, "no memory for"),
         ({"format": "qwen3_vl"}, "the format qwen3_vl is not for qwen2_5_vl models"),
         ({"format": "x"}, "there is no chat format 'x'"),
         ({"model": "nowhere/at-all"}, "neither a model that is here"),
@@ -147,6 +150,41 @@ def test_a_model_of_another_shape_is_refused_with_what_it_is(
     folder = altered(nano_folder, tmp_path / "other", config=config)
     with pytest.raises(PolicyError, match=says):
         load(options(folder))
+
+
+def test_who_runs_a_folder_is_told_by_its_shape(nano_folder: Path, tmp_path: Path) -> None:
+    assert policy_for(nano_folder) == "embedded"
+    larger = altered(nano_folder, tmp_path / "larger", config={"text_config.num_hidden_layers": 6})
+    assert policy_for(larger) == "torch"
+    assert policy_for(tmp_path / "nowhere") == "torch"
+    (larger / "config.json").write_text("[")
+    assert policy_for(larger) == "torch"
+
+
+def test_tensors_are_read_when_they_are_asked_for_and_rows_take_memory_as_they_are_filled(nano_folder: Path) -> None:
+    if not Path("/proc/self/smaps_rollup").exists():
+        pytest.skip("the system does not tell what memory a process holds")
+    script = f"""
+from specvet.policies.embedded.loading import load
+from specvet.policies.options import ModelOptions
+import numpy as np, onnxruntime
+def held():
+    with open("/proc/self/smaps_rollup") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Anonymous:")) / 1024
+before = held()
+model = load(ModelOptions(model={str(nano_folder)!r}, context=4096, branches=16))[0]
+opened = held()
+for length in (100, 300):
+    model.step(np.arange(16), np.full(16, length), np.full(16, length))
+    for row in range(16):
+        model.copy(row, 16 + row, length)
+print(opened - before, held() - opened)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    opened, filled = map(float, done.stdout.split())
+    # 47 MB of weights, arranged anew and once more by the runtime; rows of 4096 tokens would be 640 MB in all.
+    assert opened < 140
+    assert filled < 100
 
 
 def test_a_file_that_is_not_as_the_manifest_says_is_named(nano_folder: Path, tmp_path: Path) -> None:
@@ -222,6 +260,7 @@ import asyncio, sys
 from specvet.chat.messages import user
 from specvet.policies import open_policy
 from specvet.policies.options import ModelOptions
+from specvet.policies.registry import policy_for
 from specvet.policies.tokens import SamplingParams
 policy = open_policy("embedded", ModelOptions(model={str(nano_folder)!r}))
 ledger = policy.format.new_ledger()

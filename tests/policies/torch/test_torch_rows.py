@@ -6,7 +6,7 @@ import torch
 from torch_lab import FAMILIES
 
 from specvet.chat import Ledger, TextSegment
-from specvet.policies.torch.rows import Rows
+from specvet.policies.serving.rows import Rows
 
 assert FAMILIES
 

@@ -8,7 +8,9 @@ as the donor of a cataclysmic variable or the stars of a galaxy, it is mixed of 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,6 +22,26 @@ from specvet.data.simulate.source import GRID, FloatArray, Source
 POOL = 48
 """Draws of a kind that are kept; 80 kB each."""
 
+Seeding = Callable[[Source, np.random.Generator], Source]
+"""Gives a real star for a parametric one, or that back."""
+
+_SEEDING: ContextVar[Seeding | None] = ContextVar("seeding", default=None)
+
+
+@contextmanager
+def seeding_parts(seeding: Seeding) -> Iterator[None]:
+    """What `made` and `pooled` give goes through `seeding` inside the block."""
+    before = _SEEDING.set(seeding)
+    try:
+        yield
+    finally:
+        _SEEDING.reset(before)
+
+
+def _seeded(source: Source, rng: np.random.Generator) -> Source:
+    seeding = _SEEDING.get()
+    return source if seeding is None else seeding(source, rng)
+
 
 def made(kind: str, rng: np.random.Generator, wanted: Callable[[Source], bool] | None = None, tries: int = 4) -> Source:
     """A fresh one of this kind; drawn again, up to `tries` times in all, until `wanted` agrees."""
@@ -30,14 +52,18 @@ def made(kind: str, rng: np.random.Generator, wanted: Callable[[Source], bool] |
         if wanted is None or wanted(source):
             break
         source = make(kind, rng)
-    return source
+    return _seeded(source, rng)
 
 
 @lru_cache(maxsize=1024)
 def _of_pool(kind: str, number: int) -> Source:
     from specvet.data.simulate.kinds import make
 
-    source = make(kind, np.random.default_rng([zlib.crc32(kind.encode()), number]))
+    before = _SEEDING.set(None)  # the pool is the same for all
+    try:
+        source = make(kind, np.random.default_rng([zlib.crc32(kind.encode()), number]))
+    finally:
+        _SEEDING.reset(before)
     source.flux.flags.writeable = False
     return source
 
@@ -51,7 +77,7 @@ def pooled(
     """
     ruling, other = (_from_pool(kind, rng, wanted, tries) for _ in range(2))
     share = float(rng.uniform(0.5, 1.0))
-    return replace(ruling, flux=share * ruling.flux + (1.0 - share) * other.flux)
+    return _seeded(replace(ruling, flux=share * ruling.flux + (1.0 - share) * other.flux), rng)
 
 
 def _from_pool(kind: str, rng: np.random.Generator, wanted: Callable[[Source], bool] | None, tries: int) -> Source:

@@ -176,17 +176,19 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def templates_fingerprint(folder: str | None) -> str | None:
-    """What a folder of templates names: the hash of its manifest. The folder itself may lie anywhere."""
-    if folder is None:
+def templates_fingerprint(place: str | None) -> str | None:
+    """What templates are: the hash of a folder's manifest, or of a file of them. They may lie anywhere."""
+    if place is None:
         return None
+    from specvet.data.simulate.templates_file import read_template_file
     from specvet.data.simulate.templates_manifest import MANIFEST, read_manifest
 
+    whole = Path(place).is_file()
     try:
-        read_manifest(folder)
+        (read_template_file if whole else read_manifest)(place)
     except ValueError as e:
         raise InputError(str(e)) from None
-    return file_hash(Path(folder) / MANIFEST)
+    return file_hash(Path(place) if whole else Path(place) / MANIFEST)
 
 
 def _made(job: _Job, workers: int, progress: Progress, stop: threading.Event) -> bool:

@@ -5,7 +5,11 @@
 
 What a seeded source keeps of the parametric one is its velocity, reddening and redshift, the slope of its continuum
 (the star's own reddening and its survey's calibration are in the real one, and both are added later on), and its flux
-where the real star was not seen. One third of all real objects never seeds anything: see `held_out`.
+where the real star was not seen. One third of all real objects never seeds anything: see `held_out`. For
+cross-validation by object a fold takes the place of that third, and more is seeded then: see `make_seeded`.
+
+    templates = load_templates("templates.npz", fold=read_fold("2/5"))
+    source = make_seeded("wd_ms", rng, templates)
 """
 
 from __future__ import annotations
@@ -13,20 +17,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
+from specvet.data.simulate.companions import seeding_parts
+from specvet.data.simulate.kinds import make
 from specvet.data.simulate.physics import normalised
 from specvet.data.simulate.source import GRID, STEP, FloatArray, Source
 from specvet.data.simulate.templates_cleaning import Template
-from specvet.data.simulate.templates_manifest import held_out
+from specvet.data.simulate.templates_file import read_template_file
+from specvet.data.simulate.templates_manifest import Fold, held_out, read_fold
 from specvet.data.simulate.templates_reading import read_templates
 
-__all__ = ["Template", "Templates", "held_out", "load_templates"]
+__all__ = ["Fold", "Template", "Templates", "held_out", "load_templates", "make_seeded", "read_fold"]
 
 _BIN = 40
 """Pixels of `GRID`, 1,380 km/s: shapes are compared in bins of so many."""
@@ -48,14 +55,56 @@ MIN_BINS = 60
 """A template that covers less of the wanted range (by redshift) is left out."""
 
 
-def load_templates(folder: str | Path, *, cache: str | Path | None = None) -> Templates:
-    """The templates of a folder of real spectra with a `manifest.csv` (see `templates_manifest`).
+SPREAD = 1.5
+"""Mean place of a drawn template in the row of the nearest."""
 
-    The first time takes some seconds, later ones a fraction of one; `cache` says where that is kept. Raises ValueError
-    for a folder without a manifest.
+STAND_INS = {"bhb": "a_star"}
+"""Kinds without a real spectrum that look like another, and are answered like it."""
+
+ENOUGH = 8
+"""Templates of a kind, from which on they seed their full share: a single star is not to stand for half of a kind."""
+
+
+def load_templates(place: str | Path, *, cache: str | Path | None = None, fold: Fold | None = None) -> Templates:
+    """The templates of a folder of real spectra with a `manifest.csv` (see `templates_manifest`), or of a file of them.
+
+    A folder takes some seconds the first time, a fraction of one later; `cache` says where that is kept. `fold` keeps
+    its part of the objects back, in place of the third that `held_out` tells. Raises ValueError for what is neither.
     """
-    templates, refused = read_templates(folder, cache=cache)
-    return Templates((t for t in templates if not held_out(t.object_id)), refused)
+    if Path(place).is_file():
+        found = read_template_file(place), dict[str, str]()
+    else:
+        found = read_templates(place, cache=cache)
+    templates, refused = found
+    kept_back = held_out if fold is None else fold.holds
+    return Templates((t for t in templates if not kept_back(t.object_id)), refused)
+
+
+def make_seeded(kind: str, rng: np.random.Generator, templates: Templates, share: float = 0.5) -> Source:
+    """One object of a kind; with probability `share` a real star takes its place (see `Templates.seed`), less often
+    where there are fewer than `ENOUGH` of the kind. The stars that a composite holds are seeded as well.
+
+    Raises KeyError for a kind that there is not.
+    """
+    names: list[str] = []
+
+    def seeded(source: Source, rng: np.random.Generator) -> Source:
+        stands_for = STAND_INS.get(source.kind, source.kind)
+        number = templates.counts.get(stands_for, 0)
+        drawn = replace(source, kind=stands_for)
+        found = templates.seed(
+            drawn, rng, share * min(1.0, number / ENOUGH), spread=max(SPREAD, number / 10), own_slope=0.5
+        )
+        if found is drawn:
+            return source
+        names.append(found.template)
+        return replace(found, kind=source.kind)
+
+    with seeding_parts(seeded):
+        source = make(kind, rng)
+    parts = "; ".join(dict.fromkeys(names))
+    whole = seeded(source, rng)
+    return replace(whole, template=parts) if whole is source and parts else whole
 
 
 @dataclass(slots=True, eq=False)
@@ -77,22 +126,33 @@ class Templates:
         self.templates = tuple(templates)
         self.refused = dict(refused or {})
         """What made no template: path → why."""
+        self.counts = dict(sorted(Counter(kind for t in self.templates for kind in t.kinds).items()))
+        """Templates a kind; one that can seed several counts in each."""
         self._at_rest: dict[str, list[_Shape]] = {}
 
     def __getstate__(self) -> dict[str, object]:
         return {"templates": self.templates, "refused": self.refused, "_at_rest": {}}
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Templates a kind; one that can seed several counts in each."""
-        return dict(sorted(Counter(kind for t in self.templates for kind in t.kinds).items()))
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__init__(state["templates"], state["refused"])  # type: ignore[misc]
 
-    def seed(self, source: Source, rng: np.random.Generator, share: float = 0.5) -> Source:
+    def seed(
+        self,
+        source: Source,
+        rng: np.random.Generator,
+        share: float = 0.5,
+        *,
+        spread: float = SPREAD,
+        own_slope: float = 0.0,
+    ) -> Source:
         """`source`, or with probability `share` a real star of its kind and much like it; `template` then names it.
 
         The star is drawn among those nearest in shape and spectral type, and warped a little: mixed with a neighbour
         (no cataclysmic variables, whose profiles are their own), lines made weaker or stronger by some 8 %. A kind
         without templates stays as it is.
+
+        `spread` says how far down the row of the nearest a draw goes, in the mean. With probability `own_slope` the
+        star keeps the slope and the dust that it was seen with.
         """
         if rng.random() >= share:
             return source
@@ -101,13 +161,14 @@ class Templates:
             return source
         wanted = _binned(source.flux, np.ones(GRID.size, dtype=bool))
         order = np.argsort(_distances(wanted, shapes) + _TYPE_STEP * _type_gaps(source, shapes), kind="stable")
-        picks = np.minimum(rng.exponential(1.5, 2).astype(int), len(shapes) - 1)
+        picks = np.minimum(rng.exponential(spread, 2).astype(int), len(shapes) - 1)
         mix, strength = float(rng.uniform(0.0, 0.45)), float(np.clip(rng.normal(1.0, 0.08), 0.75, 1.25))
+        as_seen = own_slope > 0.0 and bool(rng.random() < own_slope)
         first = shapes[order[picks[0]]]
-        flux = _completed(first, source.flux, wanted)
+        flux = _completed(first, source.flux, wanted, as_seen)
         second = shapes[order[picks[1]]]
         if second is not first and not source.kind.startswith("cv."):
-            flux = flux ** (1.0 - mix) * _completed(second, source.flux, wanted) ** mix
+            flux = flux ** (1.0 - mix) * _completed(second, source.flux, wanted, as_seen) ** mix
         broad = uniform_filter1d(uniform_filter1d(flux, _BROAD, mode="nearest"), _BROAD, mode="nearest")
         flux = broad * (flux / broad) ** strength
         return Source(
@@ -117,7 +178,7 @@ class Templates:
             parameters={"line_strength": strength},
             velocity_km_s=source.velocity_km_s,
             redshift=source.redshift,
-            ebv=source.ebv,
+            ebv=0.0 if as_seen else source.ebv,
             template=first.template.file,
         )
 
@@ -176,13 +237,15 @@ def _type_gaps(source: Source, shapes: Sequence[_Shape]) -> FloatArray:
     return np.asarray(np.nan_to_num(np.abs(types - _type_number(source.subtype))))
 
 
-def _completed(shape: _Shape, parametric: FloatArray, wanted: FloatArray) -> FloatArray:
+def _completed(shape: _Shape, parametric: FloatArray, wanted: FloatArray, as_seen: bool = False) -> FloatArray:
     """A template with the level and slope of the parametric source, and that source where it was not seen.
+
+    `as_seen` leaves it its own slope.
 
     Across the seams the two agree: the source is scaled by their ratio there, and by what lies between in a gap.
     """
     level, slope = (float(v[0, 0]) for v in _lines((shape.bins - wanted)[None]))
-    flux = shape.flux * np.exp(-level - slope * np.log(GRID / 6000.0))
+    flux = shape.flux * np.exp(-level - (0.0 if as_seen else slope) * np.log(GRID / 6000.0))
     seen = shape.seen
     if seen.all():
         return np.maximum(flux, 1e-4)

@@ -76,10 +76,14 @@ class Template:
     file: str
     """Relative to the folder's manifest, `path#name` for a row of many."""
     object_id: str
+    label: str = ""
+    """Class, as the manifest has it."""
+    survey: str = ""
+    """Survey or library, as the reader says."""
 
 
 def cleaned(
-    spectrum: Spectrum, kinds: tuple[str, ...], subtype: str, file: str, object_id: str, z: float
+    spectrum: Spectrum, kinds: tuple[str, ...], subtype: str, file: str, object_id: str, z: float, label: str = ""
 ) -> Template | str:
     """A template of a spectrum in vacuum with redshift `z` (0 where it is at rest), or why it makes none."""
     good = spectrum.good & (spectrum.wavelength > WIDEST[0] * (1 + z)) & (spectrum.wavelength < WIDEST[1] * (1 + z))
@@ -114,7 +118,8 @@ def cleaned(
     blur = 299_792.458 / (spectrum.resolution or 2000.0)
     sharp = sharpened(np.interp(at, wavelength, smooth), min(blur, _WIDEST_BLUR_KM_S))
     seen = np.interp(at, wavelength, good.astype(np.float64)) > 0.99
-    return Template(first + 1, np.maximum(sharp, 1e-3).astype(np.float32), seen, kinds, subtype, file, object_id)
+    flux32 = np.maximum(sharp, 1e-3).astype(np.float32)
+    return Template(first + 1, flux32, seen, kinds, subtype, file, object_id, label, spectrum.survey)
 
 
 def denoised(flux: FloatArray, sigma: FloatArray) -> FloatArray:

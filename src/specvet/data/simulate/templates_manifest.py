@@ -54,6 +54,33 @@ def held_out(object_id: str) -> bool:
     return int(hashlib.sha256(object_id.encode()).hexdigest()[:15], 16) % HELD_OUT_ONE_IN == 0
 
 
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """One of several equal parts of all objects, which is kept from simulations: cross-validation by object."""
+
+    held: int
+    """Which one is kept, from 1; 0 keeps none."""
+    of: int
+
+    def holds(self, object_id: str) -> bool:
+        """Whether an object is kept; by the SHA-256 of its id, hence the same for everybody."""
+        digest = hashlib.sha256(f"fold {object_id}".encode()).hexdigest()
+        return self.held > 0 and int(digest[:15], 16) % self.of + 1 == self.held
+
+    def __str__(self) -> str:
+        return f"{self.held}/{self.of}"
+
+
+def read_fold(text: str) -> Fold:
+    """`2/5` is the second of five; `none` keeps no object. Raises ValueError for anything else."""
+    if text.strip() == "none":
+        return Fold(0, 1)
+    found = re.fullmatch(r"\s*(\d{1,3})\s*/\s*(\d{1,3})\s*", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]) or int(found[2]) < 2:
+        raise ValueError(f"fold {text!r}: give which of how many, as in 2/5, or none to keep no object back")
+    return Fold(int(found[1]), int(found[2]))
+
+
 def read_manifest(folder: str | Path) -> list[RealFile]:
     """The files of a folder, in the order of its manifest. Raises ValueError where there is none, or it lacks a column.
 

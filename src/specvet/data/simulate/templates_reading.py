@@ -6,12 +6,13 @@ import hashlib
 import os
 import secrets
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specvet.data.simulate.templates_cleaning import Template, cleaned
 from specvet.data.simulate.templates_kinds import Measure, kinds_of, kinds_of_row
@@ -84,7 +85,7 @@ def _of_file(folder: Path, file: RealFile) -> Iterable[Template | tuple[str, str
         if not kinds:
             yield name, "its label does not say which kind it is"
             continue
-        one = cleaned(spectrum, kinds, subtype, name, _object(file, spectrum, len(spectra)), z)
+        one = cleaned(spectrum, kinds, subtype, name, _object(file, spectrum, len(spectra)), z, file.class_label)
         yield one if isinstance(one, Template) else (name, one)
 
 
@@ -157,7 +158,7 @@ def _pack(path: Path, templates: list[Template], refused: dict[str, str]) -> Non
                 size=np.array([t.flux.size for t in templates]),
                 flux=np.concatenate([np.zeros(0, np.float32), *(t.flux for t in templates)]),
                 seen=np.concatenate([np.zeros(0, bool), *(t.seen for t in templates)]),
-                words=np.array([[" ".join(t.kinds), t.subtype, t.file, t.object_id] for t in templates]).reshape(-1, 4),
+                words=words_of(templates),
                 refused=np.array([[path, why] for path, why in refused.items()]).reshape(-1, 2),
             )
         os.replace(temporary, path)
@@ -171,9 +172,13 @@ def _unpacked(path: Path) -> tuple[list[Template], dict[str, str]]:
         words, refused = kept["words"].tolist(), kept["refused"].tolist()
     ends = np.cumsum(size)
     templates = [
-        Template(
-            int(start[i]), flux[end - n : end], seen[end - n : end], tuple(kinds.split()), subtype, file, object_id
-        )
-        for i, (end, n, (kinds, subtype, file, object_id)) in enumerate(zip(ends, size, words, strict=True))
+        Template(int(start[i]), flux[end - n : end], seen[end - n : end], tuple(kinds.split()), *told)
+        for i, (end, n, (kinds, *told)) in enumerate(zip(ends, size, words, strict=True))
     ]
     return templates, dict(refused)
+
+
+def words_of(templates: Sequence[Template]) -> NDArray[np.str_]:
+    """What a template is told in words, in the order of its fields; shape (n_templates, 6)."""
+    told = [[" ".join(t.kinds), t.subtype, t.file, t.object_id, t.label, t.survey] for t in templates]
+    return np.array(told, dtype=np.str_).reshape(-1, 6)

@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from specvet import __version__
 from specvet.data.errors import InputError
 from specvet.data.processes import cores, worker_pool
 from specvet.data.published.bench import prepare_bench
@@ -36,6 +35,7 @@ from specvet.data.simulate.survey_files import templates_fingerprint
 from specvet.data.simulate.templates import load_templates
 from specvet.data.simvi.making import TRUTH_COLUMNS, VERSION, Draft, Settings, Truth, bench_rows, draft
 from specvet.data.simvi.plan import PARTS, Part, Row, Size, coldstart_rows, member_shares, plan, rows_of, spare
+from specvet.data.sliced import begin
 from specvet.data.teacher import VoiceName
 from specvet.records import write_atomic
 from specvet.records.files import TEMPORARY
@@ -112,7 +112,8 @@ def make_simvi(
     wanted = {"simulated": True, "set": NAME, "size": size, "version": VERSION, "seed": seed, "style": style}
     wanted["templates"] = templates_fingerprint(templates)
     wanted |= {key: value for key in _TOLD if (value := getattr(settings, key)) != _TOLD[key]}
-    receipt = _begin(folder, wanted)
+    begin(folder, RECEIPT, wanted, _TOLD, "SimVI")
+    receipt = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
     lock = FolderLock(folder)
     try:
         if "refused" in receipt and _complete(folder):
@@ -152,32 +153,6 @@ def _parquet(folder: Path, part: Part, task: str) -> Path:
 def _sizes(size: Size) -> dict[str, int]:
     sizes = {part: sum(rows_of(size, part, task) for task in TASKS) for part in PARTS}
     return sizes | {"coldstart": sum(sum(n.values()) for n in coldstart_rows(size).values())}
-
-
-def _begin(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The receipt: of the set that is there, or of the one that begins."""
-    file = folder / RECEIPT
-    if file.is_file():
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise InputError(f"{file}: is damaged; remove the folder, or choose another")
-        there, asked = _TOLD | found, _TOLD | wanted
-        differing = [key for key, value in asked.items() if there.get(key) != value]
-        if differing:
-            key = differing[0]
-            raise InputError(
-                f"{folder}: holds a set with {key} = {there.get(key)!r}, and {asked[key]!r} is asked for; "
-                "choose another folder, or remove it"
-            )
-        return found
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is not empty and holds no SimVI; choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(file, json.dumps(wanted | {"specvet": __version__}, indent=1) + "\n")
-    return wanted | {"specvet": __version__}
 
 
 def _bench(

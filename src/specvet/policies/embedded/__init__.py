@@ -2,8 +2,8 @@
 
 In the package lie graphs without weights (`graphs/`, written by `building.py`) and, in a release, the model `nano`
 (`models/nano`, a folder as transformers has it), whose weights are given to the graphs when a policy opens. Nothing
-here imports onnxruntime until then. Rows, requests, positions and pixel rules are the torch policy's, in those of its
-modules that import no torch.
+here imports onnxruntime until then. Thread, requests and rows are those of `policies/serving`; positions and pixel
+rules are the torch policy's, in those of its modules that import no torch.
 """
 
 from __future__ import annotations

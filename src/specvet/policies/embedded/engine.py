@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from specvet.chat import ImageSegment
 from specvet.policies.embedded.drawing import draw
 from specvet.policies.embedded.model import EmbeddedModel
+from specvet.policies.serving.jobs import Branch, Job, plan
+from specvet.policies.serving.rows import Rows
+from specvet.policies.serving.thread import Serving
 from specvet.policies.tokens import Usage
-from specvet.policies.torch.jobs import Branch, Job, plan
 from specvet.policies.torch.positions import next_position
-from specvet.policies.torch.rows import Rows
-from specvet.policies.torch.serving import Serving
 
 
 class Engine(Serving):

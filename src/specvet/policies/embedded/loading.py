@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +12,7 @@ from specvet.chat import ChatFormat, ImageError, ImageGeometry, Vocabulary, Voca
 from specvet.chat.qwen import PAD
 from specvet.policies.catalogue import PACKAGED, find_model
 from specvet.policies.embedded.model import EmbeddedModel
-from specvet.policies.embedded.shape import NANO, Shape
+from specvet.policies.embedded.shape import Shape
 from specvet.policies.embedded.weights import Weights, read_tensors
 from specvet.policies.manner import FILE
 from specvet.policies.options import ModelOptions
@@ -34,7 +33,7 @@ def load(options: ModelOptions) -> tuple[EmbeddedModel, ChatFormat, str]:
     hashes = _verified(folder, files)
     config, settings = (_json(folder / name) for name in _SETTINGS[:2])
     shape = Shape.of(config)
-    if replace(shape, positions=NANO.positions, image_id=NANO.image_id) != NANO:
+    if not shape.has_graphs:
         raise PolicyError(
             f"{folder}: not of nano's shape, the only one that the embedded policy has graphs for; --policy torch runs "
             "any Qwen2.5-VL",

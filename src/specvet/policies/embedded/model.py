@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files as package_files
 from typing import Any
 
@@ -15,9 +18,10 @@ from numpy.typing import NDArray
 from specvet.chat import ImageSegment
 from specvet.policies.embedded.shape import Shape
 from specvet.policies.embedded.weights import Weights
+from specvet.policies.serving.rows import Reading
+from specvet.policies.tokens import PolicyError
 from specvet.policies.torch.pixels import PixelRule
 from specvet.policies.torch.positions import stretch
-from specvet.policies.torch.rows import Reading
 
 Array = NDArray[np.float32]
 MOST_PATCHES = 2_048
@@ -44,8 +48,8 @@ class EmbeddedModel:
         self._text = _session("text", weights.text, threads or threads_here())
         self._vision = _session("vision", weights.vision, threads or threads_here())
         memory = (rows, shape.kv_heads, room, shape.head)
-        self._keys = [np.zeros(memory, dtype=np.float32) for _ in range(shape.layers)]
-        self._values = [np.zeros(memory, dtype=np.float32) for _ in range(shape.layers)]
+        self._keys = [_taken_as_filled(memory) for _ in range(shape.layers)]
+        self._values = [_taken_as_filled(memory) for _ in range(shape.layers)]
         self._cos, self._sin = _frequencies(shape.theta, shape.head // 2, shape.positions)
         self._part = np.repeat(np.arange(3), shape.sections)
         """Which of time, row and column each frequency follows."""
@@ -224,6 +228,27 @@ class Bound:
         self._longest[0] = ends.max()
         self._session.run_with_iobinding(self._binding)
         return self._logits
+
+
+def _taken_as_filled(shape: tuple[int, ...]) -> Array:
+    """Zeros whose memory the system gives page by page, as they are written.
+
+    numpy asks for pages of 2 MB, and a row's part in a layer is smaller: half of the memory that they then took was
+    never used. Raises PolicyError where there is not that much.
+    """
+    n_bytes, private = 4 * math.prod(shape), getattr(mmap, "MAP_PRIVATE", None)
+    try:
+        lying = mmap.mmap(-1, n_bytes) if private is None else mmap.mmap(-1, n_bytes, flags=private)
+    except (OSError, OverflowError) as e:
+        rows, _, room, _ = shape
+        raise PolicyError(
+            f"no memory for {rows:,} rows of {room:,} tokens ({e}); take a smaller --concurrency or --context",
+            fatal=True,
+        ) from e
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        with suppress(OSError):  # a kernel without huge pages
+            lying.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(lying, dtype=np.float32).reshape(shape)
 
 
 def threads_here() -> int:

@@ -11,8 +11,8 @@ from specvet.policies.embedded.engine import Engine
 from specvet.policies.embedded.loading import load
 from specvet.policies.embedded.model import EmbeddedModel
 from specvet.policies.options import ModelOptions
+from specvet.policies.serving.thread import check_ids, check_request
 from specvet.policies.tokens import Samples, SamplingParams, Usage
-from specvet.policies.torch.serving import check_ids, check_request
 
 if TYPE_CHECKING:
     from specvet.policies.base import Capability

@@ -7,7 +7,7 @@ weights may have any sizes; the graphs in the package are those of `nano` (`spec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specvet.policies.tokens import PolicyError
@@ -63,6 +63,11 @@ class Shape:
     def merged(self) -> int:
         """Width of the patches that become one token, side by side."""
         return self.vision_hidden * self.merge**2
+
+    @property
+    def has_graphs(self) -> bool:
+        """Whether the graphs in the package are for such a model."""
+        return replace(self, positions=NANO.positions, image_id=NANO.image_id) == NANO
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape:

@@ -8,7 +8,8 @@ float32.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,46 @@ MAX_HEADER = 100 << 20
 _TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 
-def read_tensors(files: Sequence[Path]) -> dict[str, Array]:
-    """All tensors of these safetensors files, float32. Raises PolicyError for a damaged file."""
-    tensors: dict[str, Array] = {}
+def read_tensors(files: Sequence[Path]) -> Mapping[str, Array]:
+    """All tensors of these safetensors files; each is read, as float32, when it is asked for: all at once would take
+    as much memory as the sessions do. Raises PolicyError for a damaged file."""
+    places: dict[str, Place] = {}
     for file in files:
         try:
-            tensors |= {_published(name): values for name, values in _read(file).items()}
+            places |= {_published(name): place for name, place in _places(file).items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             raise PolicyError(f"{file}: not a sound safetensors file: {e}", fatal=True) from e
-    return tensors
+    return Tensors(places)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tensor lies in its file."""
+
+    raw: NDArray[Any]
+    shape: tuple[int, ...]
+
+    def read(self) -> Array:
+        raw = self.raw
+        bfloat = raw.dtype.kind == "u"
+        values: Array = (raw.astype(np.uint32) << 16).view(np.float32) if bfloat else raw.astype(np.float32)
+        return values.reshape(self.shape)
+
+
+class Tensors(Mapping[str, Array]):
+    """Tensors by their published names, read anew whenever they are asked for."""
+
+    def __init__(self, places: Mapping[str, Place]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> Array:
+        return self._places[name].read()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def _published(name: str) -> str:
@@ -41,26 +73,24 @@ def _published(name: str) -> str:
     return name.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
 
 
-def _read(file: Path) -> dict[str, Array]:
+def _places(file: Path) -> dict[str, Place]:
     data = np.memmap(file, dtype=np.uint8, mode="r")
     length = int.from_bytes(data[:8].tobytes(), "little")
     if data.size < 8 or not 2 <= length <= min(MAX_HEADER, data.size - 8):
         raise ValueError(f"a header of {length} bytes in a file of {data.size}")
     header = json.loads(data[8 : 8 + length].tobytes())
     body = data[8 + length :]
-    return {name: _tensor(name, told, body) for name, told in header.items() if name != "__metadata__"}
+    return {name: _place(name, told, body) for name, told in header.items() if name != "__metadata__"}
 
 
-def _tensor(name: str, told: Mapping[str, Any], body: NDArray[np.uint8]) -> Array:
+def _place(name: str, told: Mapping[str, Any], body: NDArray[np.uint8]) -> Place:
     if told["dtype"] not in _TYPES:
         raise ValueError(f"{name} is of type {told['dtype']}; {', '.join(_TYPES)} can be read")
     dtype, shape = _TYPES[told["dtype"]], tuple(map(int, told["shape"]))
     start, end = map(int, told["data_offsets"])
     if not 0 <= start <= end <= body.size or end - start != int(np.prod(shape)) * dtype.itemsize:
         raise ValueError(f"{name}, {told['dtype']} of shape {shape}, does not fill the bytes {start} to {end}")
-    raw = body[start:end].view(dtype)
-    values: Array = (raw.astype(np.uint32) << 16).view(np.float32) if dtype.kind == "u" else raw.astype(np.float32)
-    return values.reshape(shape)
+    return Place(body[start:end].view(dtype), shape)
 
 
 class Weights:

@@ -16,18 +16,28 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from specvet.policies.openai.errors import ServerError
 from specvet.policies.openai.patience import PREFLIGHT, Clock, Patience
 from specvet.policies.openai.policy import TOOL_IMAGES, Manner, OpenAIPolicy, only_model
+from specvet.policies.openai.pool import ServerPool
 from specvet.policies.openai.server import Server
 from specvet.policies.openai.turns import TextManner, ToolsManner
 from specvet.policies.options import ModelOptions
 from specvet.policies.tokens import PolicyError, Usage
 
-__all__ = ["OpenAIPolicy", "Patience", "Server", "ServerError", "TextManner", "ToolsManner", "open_policy"]
+__all__ = [
+    "OpenAIPolicy",
+    "Patience",
+    "Server",
+    "ServerError",
+    "ServerPool",
+    "TextManner",
+    "ToolsManner",
+    "open_policy",
+]
 
 
 def open_policy(
@@ -35,9 +45,10 @@ def open_policy(
 ) -> OpenAIPolicy:
     """The policy that these options describe; asks the server nothing yet, unless for the name of its model.
 
-    Uses `model` (None: the only one the server has), `base_url` (None: OPENAI_BASE_URL), `tools`, `tool_images`,
-    `format` (with `tools="text"`; None: by the model's name), `branches` (requests at a time) and `timeout_s` (of one
-    attempt). Raises PolicyError for options it cannot use, and what the server raises when it is asked.
+    Uses `model` (None: the only one the server has), `base_url` (None: OPENAI_BASE_URL), `more_urls`, `tools`,
+    `tool_images`, `format` (with `tools="text"`; None: by the model's name), `branches` (requests at a time) and
+    `timeout_s` (of one attempt). Raises PolicyError for options it cannot use, and what the server raises when it is
+    asked.
     """
     base_url = options.base_url or environment.get("OPENAI_BASE_URL")
     if not base_url:
@@ -52,13 +63,24 @@ def open_policy(
     if tool_images is None:
         raise PolicyError(f"tool_images is {options.tool_images!r}; it can be auto, tool or user", fatal=True)
     patience = Patience(attempt_s=options.timeout_s, total_s=3 * options.timeout_s)
-    server = Server(
-        base_url, Usage(), patience=patience, concurrent=options.branches, clock=clock, environment=environment
-    )
+    urls = tuple(dict.fromkeys((base_url, *options.more_urls)))
+    server = _served(urls, patience, options.branches, clock, environment)
     # In a thread of its own, since the caller may have an event loop that runs.
-    first = Server(base_url, Usage(), patience=PREFLIGHT, clock=clock, environment=environment)
+    first = _served(urls, PREFLIGHT, 1, clock, environment)
     model = options.model or _in_thread(lambda: asyncio.run(only_model(first)))
     return OpenAIPolicy(server, model, _manner(options, model), tool_images)
+
+
+def _served(
+    urls: Sequence[str], patience: Patience, concurrent: int, clock: Clock | None, environment: Mapping[str, str]
+) -> Server | ServerPool:
+    """One server, or several as one."""
+    usage = Usage()
+    servers = [
+        Server(url, usage, patience=patience, concurrent=concurrent, clock=clock, environment=environment)
+        for url in urls
+    ]
+    return servers[0] if len(servers) == 1 else ServerPool(servers, patience)
 
 
 def _in_thread(work: Callable[[], str]) -> str:

@@ -14,6 +14,7 @@ from specvet.policies.base import Capability
 from specvet.policies.openai.answers import Choice, choices_in, counts_in
 from specvet.policies.openai.errors import ServerError, context_in, no_such_model
 from specvet.policies.openai.patience import PREFLIGHT
+from specvet.policies.openai.pool import ServerPool
 from specvet.policies.openai.requests import Dialect, branch_seed, request_body, sends_n
 from specvet.policies.openai.server import Server
 from specvet.policies.openai.turns import TextManner, ToolsManner
@@ -53,7 +54,9 @@ class OpenAIPolicy:
 
     name = "openai"
 
-    def __init__(self, server: Server, model: str, manner: Manner, tool_images: ToolImagesChoice = "auto") -> None:
+    def __init__(
+        self, server: Server | ServerPool, model: str, manner: Manner, tool_images: ToolImagesChoice = "auto"
+    ) -> None:
         self.server = server
         self.model = model
         self.manner = manner
@@ -72,8 +75,9 @@ class OpenAIPolicy:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the server's address, the model's name and the manner; what stands behind a name is the server's."""
-        return text_hash(f"openai/{self.server.address}/{self.model}/{self.manner.name}/{self._tool_images}")
+        """Hash of the server's address (not of several), the model's name and the manner; what stands behind a name is
+        the server's."""
+        return text_hash(f"openai/{self.server.identity}/{self.model}/{self.manner.name}/{self._tool_images}")
 
     async def reply(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], n: int, params: SamplingParams
@@ -250,7 +254,7 @@ async def _all(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
         raise
 
 
-async def only_model(server: Server) -> str:
+async def only_model(server: Server | ServerPool) -> str:
     """The name of the one model that a server has. Raises PolicyError where it has none or several."""
     try:
         names = [str(entry["id"]) for entry in await server.models(needed=True)]

@@ -52,6 +52,8 @@ class Server:
         self._url = url.copy_with(userinfo=b"")  # or httpx would write the password into its log
         self.address = f"{url.scheme}://{url.netloc.decode()}{url.path}".rstrip("/")
         """The base URL as it may be shown: no user, password or query."""
+        self.identity = self.address
+        """What a run knows it by."""
         self.usage = usage
         self.patience = patience or Patience()
         self.concurrent = max(1, concurrent)

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from specvet.chat import ImageSegment
+from specvet.policies.serving.jobs import Branch, Job, plan
+from specvet.policies.serving.rows import Rows
+from specvet.policies.serving.thread import Serving
 from specvet.policies.tokens import PolicyError, Usage
 from specvet.policies.torch.arena import Arena, shapes_of
-from specvet.policies.torch.jobs import Branch, Job, plan
 from specvet.policies.torch.layers import TextLayers
 from specvet.policies.torch.model import TorchModel, at_home, is_out_of_memory
 from specvet.policies.torch.positions import next_position
 from specvet.policies.torch.prefill import prefill
-from specvet.policies.torch.rows import Rows
 from specvet.policies.torch.sampling import draw
-from specvet.policies.torch.serving import Serving
 from specvet.policies.torch.steps import MAX_BLOCK, Stepper
 
 BLOCK = {"cuda": 8, "cpu": 1}

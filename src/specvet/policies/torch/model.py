@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from specvet.chat import Ledger, LedgerError, SampledSegment
+from specvet.policies.serving.thread import check_ids
 from specvet.policies.torch import adapters
 from specvet.policies.torch.layers import speed_up
 from specvet.policies.torch.pixels import PixelRule
 from specvet.policies.torch.positions import Embedded, stretch
-from specvet.policies.torch.serving import check_ids
 from specvet.policies.torch.vision import Features, Key, VisionTower, key
 
 FEATURE_BYTES = {"cuda": 2 << 30, "cpu": 256 << 20}

@@ -1,7 +1,8 @@
 """The shape of `nano`: a Qwen2.5-VL of under 12 million weights, small enough for a laptop's processor.
 
 Text: 5 layers, 384 wide, 6 heads of 64 on 2 of keys and values, tied embeddings of 1,536 ids. Pictures: 5 layers, 256
-wide, 4 heads; every layer attends to the whole picture, which has at most some 250 patches.
+wide, 4 heads; every layer attends to the whole picture, which has at most some 250 patches. `mini` is the same with two
+layers of each, 64 wide: it learns little, and goes through every stage of training on a laptop.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers
@@ -26,12 +27,15 @@ SHARD = "15MB"
 """Largest file of weights: files of a code repository stay small."""
 
 
-def nano_config(vocabulary: Vocabulary) -> Any:
+Shape = Literal["nano", "mini"]
+
+
+def nano_config(vocabulary: Vocabulary, shape: Shape = "nano") -> Any:
     """The stock configuration. Raises ValueError for a vocabulary of more than `MAX_IDS` ids."""
     if vocabulary.size > MAX_IDS:
         raise ValueError(f"a vocabulary of {vocabulary.size} ids; nano has room for {MAX_IDS}")
     pad, end = vocabulary.need("<|endoftext|>"), vocabulary.need("<|im_end|>")
-    text = {
+    text: dict[str, Any] = {
         "vocab_size": MAX_IDS,
         "hidden_size": 384,
         "intermediate_size": 640,
@@ -47,7 +51,7 @@ def nano_config(vocabulary: Vocabulary) -> Any:
         # The sections count frequencies (time, height, width), so that they sum to half a head.
         "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [8, 12, 12]},
     }
-    vision = {
+    vision: dict[str, Any] = {
         "depth": 5,
         "hidden_size": 256,
         "intermediate_size": 640,
@@ -59,6 +63,11 @@ def nano_config(vocabulary: Vocabulary) -> Any:
         "fullatt_block_indexes": list(range(5)),
         "initializer_range": 0.02,
     }
+    if shape == "mini":
+        text |= {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+        text |= {"rope_parameters": {**text["rope_parameters"], "mrope_section": [2, 3, 3]}}
+        vision |= {"depth": 2, "hidden_size": 64, "intermediate_size": 96, "num_heads": 2, "out_hidden_size": 64}
+        vision |= {"fullatt_block_indexes": [0, 1]}
     return transformers.Qwen2_5_VLConfig(
         text_config=text,
         vision_config=vision,
@@ -70,9 +79,9 @@ def nano_config(vocabulary: Vocabulary) -> Any:
     )
 
 
-def nano_model(vocabulary: Vocabulary, seed: int = 0) -> Any:
+def nano_model(vocabulary: Vocabulary, seed: int = 0, shape: Shape = "nano") -> Any:
     """A random model of that shape, float32, on the CPU."""
-    config = nano_config(vocabulary)
+    config = nano_config(vocabulary, shape)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         stock: Any = transformers  # parts of it have no types

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from specvet.chat import ChatFormat, Ledger
 from specvet.policies.options import ModelOptions
+from specvet.policies.serving.thread import check_request
 from specvet.policies.tokens import PolicyError, Samples, SamplingParams, Usage
 from specvet.policies.torch.engine import Engine, Hold
 from specvet.policies.torch.loading import load
 from specvet.policies.torch.model import TorchModel
-from specvet.policies.torch.serving import check_request
 
 if TYPE_CHECKING:
     from specvet.policies.base import Capability

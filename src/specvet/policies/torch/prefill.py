@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from specvet.policies.serving.rows import Reading
 from specvet.policies.torch.arena import Arena, Prefill
 from specvet.policies.torch.layers import TextLayers
 from specvet.policies.torch.model import TorchModel
 from specvet.policies.torch.positions import Embedded, stretch
-from specvet.policies.torch.rows import Reading
 from specvet.policies.torch.vision import Features, Key
 
 LEAST_TOKENS = 2048

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from specvet.policies.serving.lanes import Lanes
 from specvet.policies.torch.arena import Arena, Step
-from specvet.policies.torch.lanes import Lanes
 from specvet.policies.torch.layers import TextLayers
 from specvet.policies.torch.sampling import draw
 

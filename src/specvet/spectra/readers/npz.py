@@ -1,4 +1,7 @@
-"""NPZ archives with named arrays: wavelength and flux, optionally ivar, mask, redshift (`npz`), as in SpecVI-Bench."""
+"""NPZ archives with named arrays: wavelength and flux, optionally ivar, mask, redshift (`npz`), as in SpecVI-Bench.
+
+An array `about` may tell the rest, see `specvet.spectra.readers.npz_about`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import Opened
 from specvet.spectra.readers.building import as_float, build, ivar_of
 from specvet.spectra.readers.columns import from_log10, in_angstrom, medium_in, roles, unit_in_name
+from specvet.spectra.readers.npz_about import told as told_of
 from specvet.spectra.readers.tidy import ID_NAMES, spectra_by_id
 from specvet.spectra.readers.values import identifier, identifiers, is_magnitude, redshift, stem, text
 from specvet.spectra.spectrum import Spectrum
@@ -84,12 +88,15 @@ def read_npz(plain: Opened) -> list[Spectrum]:
     out = []
     for row in range(flux.shape[0]):
         own_id = identifier(_scalar(arrays.get(id_name), row))
+        more = told_of(arrays.get("about"), row, flux.shape[0], plain.file)
+        scale = 1.0 if more is None else more.pop("scale")
+        errors = of_row(ivar, row)
         out.append(
             build(
                 plain.file,
                 of_row(wavelength, row),
-                flux[row],
-                ivar=of_row(ivar, row),
+                as_float(flux[row]) * scale if scale != 1.0 else flux[row],
+                ivar=errors / scale**2 if errors is not None and scale != 1.0 else errors,
                 mask=of_row(by_role.get("mask"), row),
                 warnings=notes,
                 keep_dead=flux.shape[0] > 1,
@@ -101,7 +108,16 @@ def read_npz(plain: Opened) -> list[Spectrum]:
                 ids=identifiers(**{id_name: own_id} if id_name else {}),
             )
         )
+        if more is not None:
+            out[-1] = _with(out[-1], more)
     return out
+
+
+def _with(spectrum: Spectrum, told: dict[str, Any]) -> Spectrum:
+    """With what `about` tells; what the reader noticed itself stays, joins beyond the data do not."""
+    notes = (*told.pop("warnings", ()), *spectrum.warnings)
+    joins = tuple(j for j in told.pop("joins", ()) if j.high >= spectrum.wave_min and j.low <= spectrum.wave_max)
+    return spectrum.replace(**told, joins=joins, warnings=tuple(dict.fromkeys(notes)))
 
 
 def _scalar(values: Any, row: int) -> Any:

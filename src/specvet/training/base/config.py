@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from specvet.training.config import MOST, MOST_SEED, Part
@@ -16,6 +18,8 @@ class BaseConfig(Part):
     """Folder of observed or computed spectra that some of the simulated ones begin from."""
     start: str | None = None
     """Model folder to go on from, with its vocabulary; None: a new `nano`."""
+    shape: Literal["nano", "mini"] = "nano"
+    """Of a new model, see `specvet.policies.torch.nano`."""
     vocabulary: str | None = None
     """`tokenizer.json`, or a folder that holds one; None: learnt from the documents, or that of `start`."""
     vocabulary_documents: int = Field(default=2_000, ge=1, le=MOST)
@@ -27,6 +31,8 @@ class BaseConfig(Part):
     """How long to train; the rate falls to 0 by then. What comes before the first step does not count."""
     documents: int | None = Field(default=None, ge=1, le=MOST)
     """… or on how many documents."""
+    epochs: int | None = Field(default=None, ge=1, le=MOST)
+    """… or how often a file of demonstrations is gone through."""
     batch: int = Field(default=256, ge=1, le=MOST)
     """Documents an update."""
     max_tokens: int = Field(default=1_536, ge=2, le=4_096)
@@ -51,13 +57,17 @@ class BaseConfig(Part):
     compile: bool | None = None
     """Whether to compile the layers (`torch.compile`); None: on a GPU."""
     held_out: int = Field(default=512, ge=0, le=MOST)
-    """Documents that are not learnt from, to measure by at the end."""
+    """Documents that are not learnt from, to measure by at the end; with 0 all of a file are learnt from."""
     save_every_s: float = Field(default=60.0, gt=0)
 
     @model_validator(mode="after")
     def _one_length(self) -> BaseConfig:
-        if (self.seconds is None) == (self.documents is None):
-            raise ValueError("seconds or documents: give one of them, how long to train")
+        if sum(given is not None for given in (self.seconds, self.documents, self.epochs)) != 1:
+            raise ValueError("seconds, documents or epochs: give one of them, how long to train")
+        if self.epochs is not None and self.data == "reading":
+            raise ValueError("epochs: documents that are made on the way have no end; give seconds or documents")
         if self.start is not None and self.vocabulary is not None:
             raise ValueError("vocabulary: a model that is gone on from has its own; leave it out")
+        if self.start is not None and self.shape != "nano":
+            raise ValueError("shape: a model that is gone on from has its own; leave it out")
         return self

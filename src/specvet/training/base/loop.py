@@ -38,7 +38,7 @@ from specvet.training.base.feed import Feed
 from specvet.training.base.folder import save_model, write_json
 from specvet.training.base.measuring import ALL, measured
 from specvet.training.base.network import InkHead, Network
-from specvet.training.base.source import Source, source_of
+from specvet.training.base.source import Source, length_of, source_of
 from specvet.training.base.vocabulary import learnt_vocabulary, vocabulary_of
 from specvet.training.trainer import TrainerError
 
@@ -97,14 +97,32 @@ def train_base(
 ) -> dict[str, Any]:
     """Train and write the folder `out`; returns its receipt.
 
-    `stopping` may be set at any time: what was learnt is then saved, and the receipt says that it was stopped. Raises
-    TrainerError for a folder in the way, a loss that is no number and a disk that is full; InputError, VocabularyError
-    and PolicyError for what it is told to read; FeedError where documents cannot be made.
+    `stopping` may be set at any time: what was learnt is then saved, and the receipt says that it was stopped. A run
+    that was stopped begins anew; one that is finished is left as it is. Raises TrainerError for a finished run that was
+    told something else, a loss that is no number and a disk that is full; InputError, VocabularyError and PolicyError
+    for what it is told to read; FeedError where documents cannot be made.
     """
-    if (out / "receipt.json").exists() and json.loads((out / "receipt.json").read_text("utf-8")).get("ended"):
-        raise TrainerError(f"{out}: holds a finished run; name another folder")
+    if (finished := _finished(out)) is not None:
+        if _decisive(finished["config"]) != _decisive(config.model_dump(mode="json")):
+            raise TrainerError(f"{out}: holds a finished run that was told something else; name another folder")
+        say(f"{out}: is finished already")
+        return finished
     out.mkdir(parents=True, exist_ok=True)
     return _Run(config, out, told, say, stopping or threading.Event()).run()
+
+
+def _finished(out: Path) -> dict[str, Any] | None:
+    """The receipt of a run that is over; None where there is none."""
+    try:
+        receipt: dict[str, Any] = json.loads((out / "receipt.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return receipt if receipt.get("ended") and receipt.get("finished") else None
+
+
+def _decisive(config: dict[str, Any]) -> dict[str, Any]:
+    """Without what says where and how fast."""
+    return {name: value for name, value in config.items() if name not in ("workers", "device", "compile")}
 
 
 class _Run:
@@ -125,7 +143,8 @@ class _Run:
 
     def run(self) -> dict[str, Any]:
         config = self.config
-        source = source_of(config.data, config.seed, config.templates)
+        source = source_of(config)
+        self.length = length_of(config, source)
         settings = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
         write_atomic(self.out / "config.yaml", settings)
         self.module, self.vocabulary = self._opened(source)
@@ -159,7 +178,7 @@ class _Run:
         else:
             self._tell("learning a vocabulary")
             vocabulary = learnt_vocabulary(source, config.vocabulary_documents, self.workers)
-        return nano_model(vocabulary, config.seed), vocabulary
+        return nano_model(vocabulary, config.seed, config.shape), vocabulary
 
     # --- training
 
@@ -269,8 +288,7 @@ class _Run:
         """Of the training that is done."""
         if self.config.seconds is not None:
             return self.seconds / self.config.seconds
-        assert self.config.documents is not None
-        return self.documents / self.config.documents
+        return self.documents / self.length
 
     def _rate(self, seconds: float) -> float:
         self.seconds = seconds

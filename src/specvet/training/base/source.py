@@ -15,6 +15,7 @@ from specvet.chat import Message
 from specvet.data.demonstrations import Demonstration, read_demonstrations
 from specvet.data.errors import InputError
 from specvet.data.pictures import picture
+from specvet.training.base.config import BaseConfig
 
 HELD_OUT_AT = 1_000_000_000
 """Documents from this number on are measured by and never learnt from."""
@@ -69,9 +70,16 @@ class DemonstrationSource:
 
     path: str
     seed: int = 0
+    share: float = HELD_OUT_SHARE
+    """Of its objects, held out."""
+
+    @property
+    def rows(self) -> int:
+        """How many are learnt from each time."""
+        return len(_parts(self.path, self.seed, self.share)[0])
 
     def documents(self, start: int, n: int) -> Iterator[Document]:
-        rows, _ = _parts(self.path, self.seed)
+        rows, _ = _parts(self.path, self.seed, self.share)
         order, epoch = np.zeros(0, dtype=np.int64), -1
         for number in range(start, start + n):
             if number // len(rows) != epoch:
@@ -80,15 +88,16 @@ class DemonstrationSource:
             yield _spoken(rows[order[number % len(rows)]])
 
     def held_out(self, start: int, n: int) -> Iterator[Document]:
-        for row in _parts(self.path, self.seed)[1][start : start + n]:
+        for row in _parts(self.path, self.seed, self.share)[1][start : start + n]:
             yield _spoken(row)
 
 
-def source_of(data: str, seed: int, templates: str | None) -> Source:
+def source_of(config: BaseConfig) -> Source:
     """The source that a configuration names. Raises InputError for a file that cannot be learnt from."""
-    if data == "reading":
-        return ReadingSource(seed, None if templates is None else os.path.abspath(templates))
-    source = DemonstrationSource(os.path.abspath(data), seed)
+    if config.data == "reading":
+        return ReadingSource(config.seed, None if config.templates is None else os.path.abspath(config.templates))
+    share = HELD_OUT_SHARE if config.held_out else 0.0
+    source = DemonstrationSource(os.path.abspath(config.data), config.seed, share)
     next(source.documents(0, 1))
     return source
 
@@ -101,11 +110,11 @@ def _templates(folder: str | None) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _parts(path: str, seed: int) -> tuple[list[Demonstration], list[Demonstration]]:
+def _parts(path: str, seed: int, share: float) -> tuple[list[Demonstration], list[Demonstration]]:
     """Those to learn from, and those to measure by; all of one object are on one side. Raises InputError."""
     rows = read_demonstrations(path)
     objects = sorted({row.object_id or row.id for row in rows})
-    n_held = int(HELD_OUT_SHARE * len(objects))
+    n_held = int(share * len(objects))
     held = {objects[i] for i in np.random.default_rng(seed).permutation(len(objects))[:n_held]}
     learnt = [row for row in rows if (row.object_id or row.id) not in held]
     return learnt, [row for row in rows if (row.object_id or row.id) in held]
@@ -115,3 +124,10 @@ def _spoken(row: Demonstration) -> Document:
     if row.tools:
         raise InputError(f"{row.where}: its prompt lists tools; base training takes the short wording, which has none")
     return Document(tuple(row.spoken(picture)))
+
+
+def length_of(config: BaseConfig, source: Source) -> int:
+    """On how many documents to train; 0 where a time says it."""
+    if config.epochs is not None and isinstance(source, DemonstrationSource):
+        return config.epochs * source.rows
+    return config.documents or 0

@@ -1,35 +1,44 @@
-"""The stages that make `nano`: from simulated spectra to a model folder with its manifest.
+"""The stages that make `nano`: from simulated spectra to the table of what each step of training brought.
 
-    simvi         the simulated benchmark, with demonstrations in terse words      OUT/simvi
-    trajectories  more demonstrations, for the release alone                       OUT/trajectories
-    base          a model that reads plots and knows no class                      OUT/base
-    sft-S         it imitates SimVI's demonstrations            for each seed S    OUT/seed-S/sft
-    grpo-S        it learns from rewards on SimVI's questions                      OUT/seed-S/grpo
-    eval          all of these on SimVI's test questions, with paired differences  OUT/eval
-    release       the base model on all demonstrations                             OUT/release/sft
-    release-grpo  and on SimVI's questions                                         OUT/release/grpo
-    pack          as a folder that can be given away                               OUT/nano
+    simvi           the simulated benchmark, with demonstrations in terse words       OUT/simvi
+    base            a model that reads plots and knows no class                       OUT/base
+    sft-S           it imitates SimVI's demonstrations              for each seed S   OUT/seed-S/sft
+    grpo-S          it learns from rewards on SimVI's questions                       OUT/seed-S/grpo
+    whole-data      the demonstrations again, answered from the whole view            OUT/simvi/sft/whole_train.jsonl
+    whole-sft-S     a peer that imitates those                                        OUT/seed-S/whole-sft
+    whole-grpo-S    and learns from the same questions with one turn                  OUT/seed-S/whole-grpo
+    eval-MODEL      each of them on SimVI's val and test questions (`evaluating`)     OUT/eval/MODEL
+    results         tables, figures, and what they rest on                            OUT/results
+    release, pack   another model, from more demonstrations (`releasing`)             OUT/nano
 
-The seeds answer one question, how much of a gain is luck; the release is another model, from more demonstrations.
+What the peers lack to the others is what looking closer is worth; the seeds say how much of a gain is luck.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
+from specvet.data.processes import cores
 from specvet.policies.manner import NANO
-from specvet.training.config import ConfigError
-from specvet.training.pipeline.stages import Stage, in_order
+from specvet.training.config import ConfigError, SftConfig
+from specvet.training.pipeline.stages import Stage
 from specvet.training.profiles import parse_set, resolve
 
 PROFILE = "nano"
 MANNER = ("--voice", "terse", "--wording", NANO.wording, "--style", "compact", "--picture-size", str(NANO.size))
 """How demonstrations are shown and said, as options of `specvet data`."""
+SECTIONS = ("base", "sft", "grpo", "model", "method")
+OF_SFT = ("sft.epochs", "sft.batch", "sft.lr", "sft.optimiser.lr")
+"""Settings that SFT takes: it is run by `train base`, whose processes make its batches."""
+SHARED_MICRO_TOKENS = 65_536
+"""Some 9 GB of activations of `nano`, of which six runs fit beside each other."""
+WHOLE_TURNS = "grpo.budget.max_turns=1"
+
+Part = Literal["val", "test"]
+Scale = Literal["full", "tiny"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,98 +52,204 @@ class Plan:
     templates: str | None = None
     """Folder of real spectra that seed some of the simulated ones."""
     base_seconds: float = 300.0
+    epochs: int = 3
+    """Of GRPO."""
+    parts: tuple[Part, ...] = ("val", "test")
+    """Of SimVI, that the models are measured on."""
     demonstrations: int = 20_000
     """Of the release; 0 releases the first seed's model instead."""
     release_seconds: float = 240.0
-    epochs: int = 3
-    """Of GRPO."""
     device: str = "auto"
     workers: int | None = None
+    """Processes that simulate or make batches in a stage; None: those that the cores allow."""
+    at_once: int = 1
+    """Stages at a time, which share the cores."""
     settings: tuple[str, ...] = ()
     """More `--set` for the training stages, as `grpo.lr=1e-5`; each goes to the stage that it names. Of `base` they are
     options: `base.batch=64`."""
 
+    @property
+    def share(self) -> float:
+        """Of the published size."""
+        return {"full": 1.0, "small": 0.1, "tiny": 0.01}[self.size]
 
-def nano_stages(plan: Plan) -> list[Stage]:
-    """All stages, in an order in which they can run. Raises ConfigError."""
-    _checked(plan)
-    out, share = plan.out, {"full": 1.0, "small": 0.1, "tiny": 0.01}[plan.size]
-    simvi, base = out / "simvi", out / "base"
+    @property
+    def stops(self) -> tuple[int, ...]:
+        """Epochs of GRPO after which a model is measured."""
+        return tuple(sorted({1, self.epochs}))
+
+    def texts(self, *sections: str) -> list[str]:
+        """The settings of these sections."""
+        return [text for text in self.settings if text.partition(".")[0] in sections]
+
+    def options(self) -> tuple[str, ...]:
+        """Those of `base`, as options of `specvet train base`."""
+        split = [text.partition(".")[2].partition("=") for text in self.texts("base")]
+        return tuple(word for name, _, value in split for word in (f"--{name.replace('_', '-')}", value))
+
+    def sharing(self) -> tuple[str, ...]:
+        """Where a stage runs that others may run beside."""
+        workers = self.workers or max(1, cores() // self.at_once)
+        return ("--device", self.device, "--workers", str(workers))
+
+    def alone(self) -> tuple[str, ...]:
+        """How many processes a stage has that nothing runs beside."""
+        return ("--workers", str(self.workers)) if self.workers else ()
+
+
+SCALES: Mapping[Scale, Mapping[str, Any]] = {
+    "full": {},
+    "tiny": {
+        "size": "tiny",
+        "seeds": (0, 1),
+        "base_seconds": 30.0,
+        "epochs": 2,
+        "demonstrations": 0,
+        "settings": (
+            *("base.batch=8", "base.shape=mini", "base.held_out=16", "base.vocabulary_documents=200"),
+            *("sft.epochs=80", "sft.batch=4", "sft.lr=5e-3"),
+            *("grpo.questions=15", "grpo.group=4", "grpo.lr=1e-3", "grpo.budget.turn_tokens=96"),
+        ),
+    },
+}
+"""What a scale sets; `tiny` is a rehearsal of every stage on two cores, whose numbers mean nothing."""
+
+
+def plan_of(scale: Scale, out: Path, settings: Iterable[str] = (), **given: Any) -> Plan:
+    """The plan at that scale, with what is `given` (and not None) in place of what the scale sets; its settings come
+    before `settings`, so that the latter stand."""
+    told = {**SCALES[scale], **{name: value for name, value in given.items() if value is not None}}
+    return Plan(out, **{**told, "settings": (*SCALES[scale].get("settings", ()), *settings)})
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One that is measured."""
+
+    name: str
+    folder: Path
+    needs: str
+    """Name of the stage that makes it."""
+    turns: int | None = None
+    """As many as it was trained with, where its folder does not say so."""
+    gpu_minutes: float = 1.0
+    """Of asking it everything, at full size."""
+
+
+@dataclass(slots=True)
+class Trained:
+    """The training stages, and the models that come of them."""
+
+    stages: list[Stage] = field(default_factory=list)
+    models: dict[str, list[Model]] = field(default_factory=dict)
+    """Row of the table → its models, a seed each; one that all seeds share stands there alone."""
+
+
+def trained(plan: Plan) -> Trained:
+    """From nothing to the models of every seed. Raises ConfigError."""
+    loop = _checked(plan)
+    out, base = plan.out, plan.out / "base"
     templates = ("--templates", plan.templates) if plan.templates else ()
-    workers = ("--workers", str(plan.workers)) if plan.workers else ()
-    learns = (*templates, *workers, "--device", plan.device, *_base_options(plan))
-    stages = [
-        Stage(
-            "simvi",
-            ("data", "simvi", "--out", str(simvi), "--size", plan.size, *MANNER, *templates, *workers),
-            simvi / "rl" / "bench_test.jsonl",
-            plan.out,
-            alone=True,
-            core_minutes=20 * share,
-            disk_mb=2_600 * share,
-        ),
-        Stage(
-            "base",
-            ("train", "base", "--out", str(base), "--seconds", f"{plan.base_seconds:g}", *learns),
-            base / "model" / "specvet.json",
-            plan.out,
-            alone=True,
-            gpu_minutes=plan.base_seconds / 60 + 1,
-            disk_mb=60,
-        ),
-    ]
-    stages += [stage for seed in plan.seeds for stage in _of_seed(plan, seed, share)]
-    stages += [_evaluation(plan, share), *_release(plan, share, templates, workers)]
-    return in_order(stages)
-
-
-def _of_seed(plan: Plan, seed: int, share: float) -> list[Stage]:
-    """SFT and GRPO with one seed."""
-    folder, demonstrations = plan.out / f"seed-{seed}", plan.out / "simvi" / "sft"
-    sft: tuple[str, ...] = (
-        "train",
-        "sft",
-        "--profile",
-        PROFILE,
-        "--from",
-        str(plan.out / "base"),
-        "--out",
-        str(folder / "sft"),
+    simvi = ("data", "simvi", "--out", str(out / "simvi"), "--size", plan.size, *MANNER, *templates)
+    learnt = ("train", "base", "--out", str(base), "--seconds", f"{plan.base_seconds:g}", *templates, *plan.options())
+    demonstrations = out / "simvi" / "sft" / "sft_train.jsonl"
+    whole = demonstrations.with_name("whole_train.jsonl")
+    at_once = ("data", "at-once", str(demonstrations), "--out", str(whole))
+    made = Trained(
+        [
+            Stage(
+                "simvi",
+                simvi,
+                out / "simvi" / "rl" / "bench_test.jsonl",
+                out,
+                alone=True,
+                core_minutes=20 * plan.share,
+                disk_mb=2_600 * plan.share,
+                machine=plan.alone(),
+            ),
+            Stage(
+                "base",
+                learnt,
+                base / "model" / "specvet.json",
+                out,
+                alone=True,
+                gpu_minutes=plan.base_seconds / 60 + 1,
+                disk_mb=60,
+                machine=("--device", plan.device, *plan.alone()),
+            ),
+            Stage("whole-data", at_once, whole, out, ("simvi",), disk_mb=1),
+        ],
+        {"base": [Model("base", base / "model", "base", gpu_minutes=3.0)]},
     )
-    sft += ("--data", str(demonstrations / "sft_train.jsonl"), "--validation", str(demonstrations / "sft_val.jsonl"))
-    sft += ("--seed", str(seed), "--device", plan.device, *_sets(plan, "sft"))
-    return [
-        Stage(
-            f"sft-{seed}",
-            sft,
-            _last_checkpoint(folder / "sft", _sft_epochs(plan)),
-            plan.out,
-            ("simvi", "base"),
-            gpu_minutes=0.7 * share + 0.3,
-            disk_mb=1_200,
-        ),
-        _grpo(plan, f"grpo-{seed}", f"sft-{seed}", folder / "sft", folder / "grpo", seed, share),
-    ]
+    folders = [(seed, out / f"seed-{seed}") for seed in plan.seeds]
+    last, whole_set = plan.epochs, (WHOLE_TURNS,)
+    for seed, folder in folders:
+        made.stages.append(_sft(plan, loop, f"sft-{seed}", demonstrations, "simvi", folder / "sft", seed))
+        add(made, "SFT", Model(f"sft-{seed}", folder / "sft" / "model", f"sft-{seed}", gpu_minutes=2.0))
+    for seed, folder in folders:
+        made.stages.append(_sft(plan, loop, f"whole-sft-{seed}", whole, "whole-data", folder / "whole-sft", seed))
+    for seed, folder in folders:
+        made.stages.append(grpo_stage(plan, f"grpo-{seed}", f"sft-{seed}", folder / "sft", folder / "grpo", seed))
+        for epoch in plan.stops:
+            name = f"grpo-{seed}-e{epoch}"
+            model = Model(name, _sampler(folder / "grpo", epoch), f"grpo-{seed}", gpu_minutes=2.0)
+            add(made, f"RL, {epoch} epoch{'s' * (epoch > 1)}", model)
+    for seed, folder in folders:
+        name, start, run = f"whole-grpo-{seed}", folder / "whole-sft", folder / "whole-grpo"
+        made.stages.append(grpo_stage(plan, name, f"whole-sft-{seed}", start, run, seed, whole_set))
+        peer = Model(f"whole-sft-{seed}", start / "model", f"whole-sft-{seed}", 1)
+        add(made, "whole view only, SFT", peer)
+        add(made, f"whole view only, RL, {last} epoch{'s' * (last > 1)}", Model(name, _sampler(run, last), name, 1))
+    return made
 
 
-def _grpo(plan: Plan, name: str, needs: str, start: Path, out: Path, seed: int, share: float) -> Stage:
-    questions = plan.out / "simvi" / "rl"
-    command: tuple[str, ...] = ("train", "grpo", "--profile", PROFILE, "--from", str(start), "--out", str(out))
-    command += ("--data", str(questions / "bench_rl_train.jsonl"), "--dev", str(questions / "bench_val.jsonl"))
-    command += ("--epochs", str(plan.epochs), "--seed", str(seed), "--device", plan.device, *_sets(plan, "grpo"))
+def add(made: Trained, row: str, model: Model) -> None:
+    made.models.setdefault(row, []).append(model)
+
+
+def _sft(plan: Plan, loop: SftConfig, name: str, data: Path, needs: str, out: Path, seed: int) -> Stage:
+    """Imitation, by the loop of base training: the same loss on the same weights, fed by processes of its own."""
+    command: tuple[str, ...] = ("train", "base", "--data", str(data), "--from", str(plan.out / "base" / "model"))
+    command += ("--out", str(out))
+    command += ("--epochs", str(loop.epochs), "--batch", str(loop.batch), "--lr", f"{loop.optimiser.lr:g}")
+    command += ("--repeats", "1", "--held-out", "0", "--seed", str(seed))
     return Stage(
         name,
         command,
-        _last_checkpoint(out, plan.epochs),
+        out / "model" / "specvet.json",
         plan.out,
-        (needs, "simvi"),
-        gpu_minutes=(5.0 * plan.epochs + 1.0) * share + 0.5,
-        disk_mb=200 * plan.epochs + 900 * plan.epochs * share,
+        (needs, "base"),
+        gpu_minutes=0.05 * loop.epochs * plan.share + 0.4,
+        disk_mb=60,
+        machine=(*plan.sharing(), "--no-compile"),  # compiling takes as long as it saves
     )
 
 
-def _last_checkpoint(run: Path, epochs: int) -> Path:
-    return run / "checkpoints" / f"epoch-{epochs:02d}" / "checkpoint.json"
+def grpo_stage(
+    plan: Plan, name: str, needs: str, start: Path, out: Path, seed: int, more: tuple[str, ...] = ()
+) -> Stage:
+    """GRPO on SimVI's questions from the run `start`; `more` are settings of its own."""
+    questions = plan.out / "simvi" / "rl" / "bench_rl_train.jsonl"
+    command: tuple[str, ...] = ("train", "grpo", "--profile", PROFILE, "--from", str(start), "--out", str(out))
+    command += ("--data", str(questions), "--epochs", str(plan.epochs), "--seed", str(seed))
+    command += tuple(word for text in (*plan.texts("grpo", "model", "method"), *more) for word in ("--set", text))
+    minutes = 2.0 if WHOLE_TURNS in more else 5.0
+    return Stage(
+        name,
+        command,
+        out / "checkpoints" / f"epoch-{plan.epochs:02d}" / "checkpoint.json",
+        plan.out,
+        (needs, "simvi"),
+        gpu_minutes=minutes * plan.epochs * plan.share + 0.5,
+        disk_mb=200 * plan.epochs + 900 * plan.epochs * plan.share,
+        machine=("--device", plan.device, *_micro(plan)),
+    )
+
+
+def _micro(plan: Plan) -> tuple[str, ...]:
+    """Smaller micro-batches where several stages share one GPU's memory."""
+    given = any(text.startswith("method.micro_tokens=") for text in plan.settings)
+    return () if given or plan.at_once == 1 else ("--set", f"method.micro_tokens={SHARED_MICRO_TOKENS}")
 
 
 def _sampler(run: Path, epoch: int) -> Path:
@@ -142,125 +257,19 @@ def _sampler(run: Path, epoch: int) -> Path:
     return run / "checkpoints" / name / f"{name}-sampler"
 
 
-def _sft_epochs(plan: Plan) -> int:
-    """After how many epochs SFT is over. Raises ConfigError for settings that are none."""
-    return resolve("sft", PROFILE, dict(parse_set(text) for text in _texts(plan, "sft"))).loop.epochs
-
-
-def _checked(plan: Plan) -> None:
-    """Raises ConfigError for settings of GRPO that are none, and for those that say when it is over."""
-    given = dict(parse_set(text) for text in _texts(plan, "grpo"))
-    loop = resolve("grpo", PROFILE, given).loop
-    if odd := [name for name in given if name in ("grpo.epochs", "grpo.max_steps")]:
-        raise ConfigError(f"--set {odd[0]}: evaluation needs whole epochs of GRPO ({loop.epochs}); --epochs sets them")
-
-
-def _sets(plan: Plan, stage: str) -> tuple[str, ...]:
-    """The `--set` options of a stage: its own settings, and those of model and method."""
-    return tuple(word for text in _texts(plan, stage) for word in ("--set", text))
-
-
-def _texts(plan: Plan, stage: str) -> list[str]:
-    return [text for text in plan.settings if text.partition(".")[0] in (stage, "model", "method")]
-
-
-def _base_options(plan: Plan) -> tuple[str, ...]:
-    """Options of `specvet train base` among the settings. Raises ConfigError."""
-    options: list[str] = []
+def _checked(plan: Plan) -> SftConfig:
+    """The settings of SFT. Raises ConfigError for those that no stage takes, and that say when GRPO is over."""
     for text in plan.settings:
         section, _, setting = text.partition(".")
-        name, equals, value = setting.partition("=")
-        if section not in ("base", "sft", "grpo", "model", "method") or not equals:
+        if section not in SECTIONS or "=" not in setting:
             raise ConfigError(f"--set {text}: write it as STAGE.SETTING=VALUE; stages are base, sft and grpo")
-        options += [f"--{name.replace('_', '-')}", value] if section == "base" else []
-    return tuple(options)
-
-
-def _evaluation(plan: Plan, share: float) -> Stage:
-    """The chapter's table: base, SFT, GRPO after 1 epoch and after all, greedy, each over the one before it."""
-    folder = plan.out / "eval"
-    policies: dict[str, dict[str, str]] = {"base": {"policy": "torch", "model": str(Path("..", "base", "model"))}}
-    comparisons = []
-    for seed in plan.seeds:
-        run = Path("..", f"seed-{seed}")
-        steps = {f"sft-{seed}": _sampler(run / "sft", _sft_epochs(plan))}
-        steps |= {f"grpo-{seed}-e{epoch}": _sampler(run / "grpo", epoch) for epoch in sorted({1, plan.epochs})}
-        policies |= {name: {"policy": "torch", "model": str(path)} for name, path in steps.items()}
-        first, *later = steps
-        comparisons += [{"of": first, "over": "base"}, *({"of": name, "over": first} for name in later)]
-    campaign: dict[str, Any] = {
-        "name": "nano",
-        "about": "SIMULATED: base, SFT and GRPO of each seed on SimVI's test questions.",
-        "sets": {
-            "simvi-test": {"path": str(Path("..", "simvi", "rl", "bench_test.jsonl")), "facts": "../simvi/truth.csv"}
-        },
-        "policies": policies,
-        "seeds": [42],
-        "settings": {"temperature": 0.0, "concurrency": 512, "device": plan.device},
-        "comparisons": comparisons,
-    }
-    file = folder / "campaign.yaml"
-    return Stage(
-        "eval",
-        ("eval", "run", str(file), "--out", str(folder / "campaign")),
-        folder / "campaign" / "metrics.json",
-        plan.out,
-        ("base", *(f"grpo-{seed}" for seed in plan.seeds)),
-        alone=True,
-        gpu_minutes=0.7 * len(policies) * share + 0.3 * len(policies),
-        disk_mb=150 * len(policies) * share,
-        writes={file: yaml.safe_dump(campaign, sort_keys=False, allow_unicode=True)},
-    )
-
-
-def _release(plan: Plan, share: float, templates: Sequence[str], workers: Sequence[str]) -> list[Stage]:
-    """The model that is given away."""
-    if not plan.demonstrations:
-        run = plan.out / f"seed-{plan.seeds[0]}" / "grpo"
-        return [_pack(plan, run, f"grpo-{plan.seeds[0]}")]
-    folder, demonstrations = plan.out / "release", plan.out / "trajectories"
-    made = ("data", "trajectories", "--n", str(plan.demonstrations), "--out", str(demonstrations))
-    learnt: tuple[str, ...] = (
-        "train",
-        "base",
-        "--data",
-        str(demonstrations / "trajectories.jsonl"),
-        "--out",
-        str(folder / "sft"),
-    )
-    learnt += ("--from", str(plan.out / "base" / "model"), "--seconds", f"{plan.release_seconds:g}")
-    return [
-        Stage(
-            "trajectories",
-            (*made, *MANNER, *templates, *workers),
-            demonstrations / "trajectories.jsonl",
-            plan.out,
-            alone=True,
-            core_minutes=plan.demonstrations * 0.06 / 60,
-            disk_mb=plan.demonstrations * 0.02,
-        ),
-        Stage(
-            "release",
-            (*learnt, *workers, "--device", plan.device, *_base_options(plan)),
-            folder / "sft" / "model" / "specvet.json",
-            plan.out,
-            ("base", "trajectories"),
-            alone=True,
-            gpu_minutes=plan.release_seconds / 60 + 1,
-            disk_mb=60,
-        ),
-        _grpo(plan, "release-grpo", "release", folder / "sft", folder / "grpo", plan.seeds[0], share),
-        _pack(plan, folder / "grpo", "release-grpo"),
-    ]
-
-
-def _pack(plan: Plan, run: Path, needs: str) -> Stage:
-    made = plan.out / "nano"
-    return Stage(
-        "pack",
-        ("models", "pack", str(run), "--name", "nano", "--out", str(made)),
-        made / "specvet.json",
-        plan.out,
-        (needs,),
-        disk_mb=25,
-    )
+        name = text.partition("=")[0].strip()
+        if section == "sft" and name not in OF_SFT:
+            raise ConfigError(f"--set {text}: of SFT there are {', '.join(OF_SFT)}")
+    loop = resolve("sft", PROFILE, dict(parse_set(text) for text in plan.texts("sft"))).loop
+    assert isinstance(loop, SftConfig)
+    given = dict(parse_set(text) for text in plan.texts("grpo"))
+    resolve("grpo", PROFILE, given)
+    if odd := [name for name in given if name in ("grpo.epochs", "grpo.max_steps")]:
+        raise ConfigError(f"--set {odd[0]}: evaluation needs whole epochs of GRPO; --epochs sets them")
+    return loop

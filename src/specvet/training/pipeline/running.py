@@ -10,6 +10,7 @@ when it is run again, since its command does.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import signal
@@ -17,11 +18,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from specvet.data.processes import cores
 from specvet.records import file_hash, write_atomic
 from specvet.records.lock import FolderLock
 from specvet.training.config import ConfigError
@@ -29,6 +31,8 @@ from specvet.training.pipeline.stages import Stage
 
 FILE = "pipeline.json"
 POLL_S, READ_S = 0.05, 5.0
+GRACE_S = 90.0
+"""Between asking a stage to stop and ending it."""
 
 Told = Callable[[str, str], None]
 """Hears of (stage, line)."""
@@ -90,7 +94,7 @@ class PipelineFolder:
         """A stage is done."""
         made = stage.makes
         record = Record(
-            shlex.join(["specvet", *stage.command]),
+            shlex.join(["specvet", *stage.line]),
             stage.identity,
             str(made),
             file_hash(made) if made.is_file() else None,
@@ -104,6 +108,19 @@ class PipelineFolder:
         return self.path / "logs" / f"{stage.name}.log"
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """In minutes. What is over its limit is asked to stop as by Ctrl-C, and goes on when it is run again."""
+
+    all: float | None = None
+    """Of this call."""
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """Of each stage, by name or kind; the name goes first."""
+
+    def of(self, stage: Stage) -> float | None:
+        return self.stages.get(stage.name, self.stages.get(stage.kind))
+
+
 def run_stages(
     folder: PipelineFolder,
     stages: Sequence[Stage],
@@ -111,13 +128,14 @@ def run_stages(
     stop: threading.Event,
     told: Told,
     at_once: int = 1,
+    limits: Limits = Limits(),
     program: Sequence[str] = (sys.executable, "-m", "specvet"),
 ) -> bool:
-    """Run those that are not done, in their order; whether all are done, False where `stop` was set.
+    """Run those that are not done, in their order; whether all are done, False where `stop` was set or time was up.
 
-    At most `at_once` run at a time. `told` hears each line that they say, and where one begins and ends. When one fails
-    no other is begun; those under way are let end. Raises StageError, ConfigError for a need that is neither done nor
-    among them, OSError.
+    At most `at_once` run at a time and share the cores. `told` hears each line that they say, and where one begins and
+    ends. When one fails, those that need it are not begun, and all others are. Raises StageError, ConfigError for a
+    need that is neither done nor among them, OSError.
     """
     waiting = [stage for stage in stages if not folder.done(stage)]
     done = set(folder.records()) - {stage.name for stage in waiting}
@@ -125,36 +143,51 @@ def run_stages(
     for stage in waiting:
         if missing := [name for name in stage.needs if name not in known]:
             raise ConfigError(f"{stage.name} needs {', '.join(missing)}, which is not done; run that first")
+    end = math.inf if limits.all is None else time.monotonic() + 60 * limits.all
     running: list[_Running] = []
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     try:
-        while waiting or running:
+        while running or (not stop.is_set() and _could(waiting, failed)):
             for one in [one for one in running if one.over]:
                 running.remove(one)
-                if problem := one.problem():
-                    failed += [] if stop.is_set() else [problem]
-                    told(one.stage.name, "stopped" if stop.is_set() else "failed")
-                    continue
-                folder.keep(one.stage, one.seconds)
-                done.add(one.stage.name)
-                told(one.stage.name, f"done after {one.seconds / 60:.1f} min")
-            if stop.is_set() or failed:
-                if not running:
-                    break
-                for one in running if stop.is_set() else ():
+                if not (problem := one.problem()):
+                    folder.keep(one.stage, one.seconds)
+                    done.add(one.stage.name)
+                    told(one.stage.name, f"done after {one.seconds / 60:.1f} min")
+                elif stop.is_set():
+                    told(one.stage.name, "stopped")
+                else:
+                    failed[one.stage.name] = problem
+                    told(one.stage.name, f"failed after {one.seconds / 60:.1f} min")
+            if time.monotonic() > end and not stop.is_set():
+                told("pipeline", f"its {limits.all:g} minutes are over")
+                stop.set()
+            if stop.is_set():
+                for one in running:
                     one.interrupt()
             elif (ready := _ready(waiting, running, done, at_once)) is not None:
                 waiting.remove(ready)
-                running.append(_Running(ready, folder.log(ready), program, told))
+                running.append(_Running(ready, folder.log(ready), program, told, at_once, limits.of(ready)))
                 continue
+            for one in running:
+                one.limit()
             time.sleep(POLL_S)
     except BaseException:
         for one in running:
             one.kill()
         raise
     if failed:
-        raise StageError("\n".join(failed))
+        raise StageError("\n".join(failed.values()))
     return not waiting and not stop.is_set()
+
+
+def _could(waiting: Sequence[Stage], failed: Collection[str]) -> bool:
+    """Whether one of those that wait can still begin: none that it needs, or that these need, has failed."""
+    lost = set(failed)
+    for stage in waiting:  # in an order in which needs come first
+        if lost & set(stage.needs):
+            lost.add(stage.name)
+    return any(stage.name not in lost for stage in waiting)
 
 
 def _ready(waiting: Sequence[Stage], running: Sequence[_Running], done: set[str], at_once: int) -> Stage | None:
@@ -170,21 +203,24 @@ def _ready(waiting: Sequence[Stage], running: Sequence[_Running], done: set[str]
 class _Running:
     """A stage under way: its process, and a thread that hands on what it says."""
 
-    def __init__(self, stage: Stage, log: Path, program: Sequence[str], told: Told) -> None:
-        self.stage, self._log, self._told = stage, log, told
+    def __init__(
+        self, stage: Stage, log: Path, program: Sequence[str], told: Told, at_once: int, limit: float | None
+    ) -> None:
+        self.stage, self._log, self._told, self._limit = stage, log, told, limit
         for path, text in stage.writes.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, text)
-        self._began = time.perf_counter()
-        self._interrupted = False
-        told(stage.name, shlex.join(["specvet", *stage.command]))
+        self._began = time.monotonic()
+        self._interrupted: float | None = None
+        told(stage.name, shlex.join(["specvet", *stage.line]))
+        threads = max(1, cores() // (1 if stage.alone else at_once))
         self._process = subprocess.Popen(
-            [*program, *stage.command],
+            [*program, *stage.line],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is this process's, which hands it on once
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env={"OMP_NUM_THREADS": str(threads)} | os.environ | {"PYTHONUNBUFFERED": "1"},
         )
         self._reader = threading.Thread(target=self._read, name=f"stage-{stage.name}", daemon=True)
         self._reader.start()
@@ -195,22 +231,35 @@ class _Running:
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self._began
+        return time.monotonic() - self._began
 
     def problem(self) -> str:
         """What went wrong; empty where nothing did."""
         self._reader.join(READ_S)  # a process of its own that outlives it may keep the pipe open
+        name = self.stage.name
+        if self._process.returncode and self._interrupted is not None:
+            return (
+                f"{name} was stopped after its {self._limit or 0:g} minutes; the same command goes on; see {self._log}"
+            )
         if self._process.returncode:
-            return f"{self.stage.name} ended with exit code {self._process.returncode}; see {self._log}"
+            return f"{name} ended with exit code {self._process.returncode}; see {self._log}"
         if not self.stage.makes.exists():
-            return f"{self.stage.name} ended without {self.stage.makes}; see {self._log}"
+            return f"{name} ended without {self.stage.makes}; see {self._log}"
         return ""
 
     def interrupt(self) -> None:
-        """Ask it once to stop, as Ctrl-C does."""
-        if not self._interrupted:
-            self._interrupted = True
+        """Ask it once to stop, as Ctrl-C does; end it where it does not."""
+        if self._interrupted is None:
+            self._interrupted = time.monotonic()
             self._process.send_signal(signal.SIGINT)
+        elif time.monotonic() - self._interrupted > GRACE_S and not self.over:
+            self._told(self.stage.name, f"did not stop within {GRACE_S:g} s and was ended")
+            self.kill()
+
+    def limit(self) -> None:
+        """Ask it to stop when its time is over."""
+        if self._limit is not None and self.seconds > 60 * self._limit:
+            self.interrupt()
 
     def kill(self) -> None:
         """End it and the processes that it has started."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from specvet.data.processes import cores
 from specvet.records import text_hash
 from specvet.training.config import ConfigError
 
@@ -19,7 +20,7 @@ class Stage:
     name: str
     """`grpo-0`; the part before the dash names its kind."""
     command: tuple[str, ...]
-    """What follows `specvet` on a command line."""
+    """What follows `specvet` on a command line, but for `machine`."""
     makes: Path
     """Is there when the stage is done; its SHA-256 is kept where it is a file."""
     root: Path
@@ -29,13 +30,26 @@ class Stage:
     alone: bool = False
     """It takes all cores or the whole GPU, so nothing runs beside it."""
     gpu_minutes: float = 0.0
+    """Of one H200, by itself."""
     core_minutes: float = 0.0
     """Of one core, where that is what it waits for."""
     disk_mb: float = 0.0
     writes: Mapping[Path, str] = field(default_factory=dict)
     """Files that are written before it begins, with what stands in them."""
+    machine: tuple[str, ...] = ()
+    """Options that say where and how fast; with others it is the same stage."""
     above: tuple[str, ...] = ()
     """Identities of the stages that it needs, as `in_order` sets them."""
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """All that follows `specvet`."""
+        return (*self.command, *self.machine)
+
+    @property
+    def minutes(self) -> float:
+        """How long it is expected to take by itself, on an H200 and the cores of this machine."""
+        return max(self.gpu_minutes, self.core_minutes / cores())
 
     @property
     def kind(self) -> str:
@@ -72,6 +86,23 @@ def in_order(stages: Sequence[Stage]) -> list[Stage]:
         above = {stage.name: stage.identity for stage in ordered}
         ordered.append(replace(ready, above=tuple(above[name] for name in ready.needs)))
     return ordered
+
+
+def expected_minutes(stages: Sequence[Stage], at_once: int) -> float:
+    """When the last of `stages` would be over, were each as long as expected and none slower for those beside it."""
+    left, done, running, now = list(stages), set[str](), dict[str, float](), 0.0
+    names = {stage.name for stage in stages}
+    while left or running:
+        ready = next((s for s in left if all(need in done or need not in names for need in s.needs)), None)
+        alone = any(s.alone for s in stages if s.name in running)
+        if ready is not None and len(running) < at_once and not alone and not (ready.alone and running):
+            left.remove(ready)
+            running[ready.name] = now + ready.minutes
+            continue
+        now, first = min((end, name) for name, end in running.items())
+        del running[first]
+        done.add(first)
+    return now
 
 
 def chosen(stages: Iterable[Stage], only: Sequence[str]) -> list[Stage]:

@@ -73,6 +73,8 @@ class ShardedTrainer(LocalTrainer):
     def open(cls, options: TrainerOptions) -> ShardedTrainer:
         """Start the processes, and open the model in all of them. Raises TrainerError."""
         check_options(options)
+        if options.rollout_processes != 1:
+            raise TrainerError("a sharded model samples in its own processes; set grpo.processes to 1")
         device = _device(options)
         _settle()
         n = options.processes

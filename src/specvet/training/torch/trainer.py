@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from specvet.agent.crew import Crew
 from specvet.chat import ChatFormat, Datum
 from specvet.policies.tokens import PolicyError
 from specvet.policies.torch.loading import load, model_folder
@@ -29,6 +30,7 @@ from specvet.training.torch.local import ADVICE, LocalTrainer, check_finite, che
 from specvet.training.torch.optimiser import Optimiser
 from specvet.training.torch.passes import batch_pass
 from specvet.training.torch.preparing import prepare
+from specvet.training.torch.sharing import CrewPolicy, open_crew
 from specvet.training.torch.start import Start
 from specvet.training.torch.states import check_state, read_state, save_adapter, save_model, save_state
 from specvet.training.trainer import (
@@ -62,6 +64,8 @@ class TorchTrainer(LocalTrainer):
         """Positions of the largest micro-batch of the last pass."""
         self._sampled = False
         """Whether the sampler was asked for since its memory was given back."""
+        self._crew: Crew | None = None
+        """The processes that roll out with the weights here, where there are some."""
 
     @classmethod
     def open(cls, options: TrainerOptions) -> TorchTrainer:
@@ -184,6 +188,8 @@ class TorchTrainer(LocalTrainer):
         if self._policy is None or not self._sampled:
             return False
         self._policy.drop(memory=True)
+        if self._crew is not None:
+            self._crew.everywhere("forget")
         self._sampled = False
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -212,11 +218,16 @@ class TorchTrainer(LocalTrainer):
 
     def sampler(self) -> TorchPolicy:
         """The policy of this trainer's own weights, always the same one. It is idle while there is training work, and
-        forgets its caches when the weights change; their memory goes when training needs it."""
+        forgets its caches when the weights change; their memory goes when training needs it. So do those of its crew,
+        which is opened with it."""
         self._check_open()
         if self._policy is None:
             context = self.options.model.context
-            self._policy = TorchPolicy(self.model, self.format, branches=self.options.branches, context=context)
+            policy = CrewPolicy(self.model, self.format, branches=self.options.branches, context=context)
+            if self.options.rollout_processes > 1:
+                open_crew(policy, self.options)
+                self._crew = policy.crew
+            self._policy = policy
         self._sampled = True
         return self._policy
 
@@ -224,6 +235,8 @@ class TorchTrainer(LocalTrainer):
         """Free everything; work in hand ends at its next micro-batch. May be called twice."""
         self._closing.set()
         await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        if self._crew is not None:
+            await asyncio.to_thread(self._crew.close)
         if self._policy is not None:
             await self._policy.aclose()
         self.model.close()
@@ -232,6 +245,13 @@ class TorchTrainer(LocalTrainer):
         self.model.weights_changed()
         if self._policy is not None:
             self._policy.drop()
+        if isinstance(self._policy, CrewPolicy):
+            self._policy.tell()
+
+    def _do(self, work: Callable[[], T], *, timed: bool = True) -> Future[T]:
+        if self._crew is not None and (n := self._crew.under_way):
+            raise TrainerError(f"{n} trajectories are under way; weights may change between batches only")
+        return super()._do(work, timed=timed)
 
     def _go_on_from(self, folder: str) -> None:
         state = read_state(folder)

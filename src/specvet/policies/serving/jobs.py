@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from specvet.chat import ImageSegment, Ledger
+from specvet.policies.serving.rows import Found, Reading, Row, Rows
 from specvet.policies.tokens import Samples, SamplingParams, Sequence, Usage
-from specvet.policies.torch.rows import Found, Reading, Row, Rows
 
 MIN_SHARED = 16
 """Tokens for which a request waits until another that computes them is done."""

@@ -12,7 +12,7 @@ from specvet.policies.tokens import PolicyError
 from specvet.policies.uniforms import uniforms
 
 if TYPE_CHECKING:
-    from specvet.policies.torch.jobs import Branch
+    from specvet.policies.serving.jobs import Branch
 
 
 AHEAD = 64

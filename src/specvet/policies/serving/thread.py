@@ -32,10 +32,10 @@ from specvet.chat import (
     Stop,
     TextSegment,
 )
+from specvet.policies.serving.jobs import Job, Request, Tally
+from specvet.policies.serving.lanes import Lanes
+from specvet.policies.serving.rows import Rows
 from specvet.policies.tokens import PolicyError, Samples, SamplingParams, Sequence, Usage
-from specvet.policies.torch.jobs import Job, Request, Tally
-from specvet.policies.torch.lanes import Lanes
-from specvet.policies.torch.rows import Rows
 
 
 class Serving(ABC):
@@ -136,7 +136,8 @@ class Serving(ABC):
         """Take what was posted, waiting while there is nothing to do; False once closed."""
         with self._wake:
             while not (self._inbox or self._waiting or self._lanes.n_busy or self._closed):
-                self._wake.wait()
+                with self._timed("idle_s"):
+                    self._wake.wait()
             items = list(self._inbox)
             self._inbox.clear()
             closed = self._closed

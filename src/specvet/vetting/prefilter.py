@@ -1,0 +1,170 @@
+"""A prefilter: what `line-indices` finds hopeless is a NO, and no model is asked about it.
+
+Measuring takes some milliseconds and asking a model tens to thousands. Of a list in which one in five hundred is of the
+class nearly all can be left out, at the price of the few true ones that measure as hopeless; how many that are is to be
+told of a labelled set beside every result (`recall_of`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from specvet.agent import Budget, run_agent
+from specvet.policies.line_indices import LineIndices
+from specvet.records import write_atomic
+from specvet.records.schema import Answer, Question, TrajectoryRecord
+from specvet.tasks import Task
+from specvet.tools import ZoomTool
+from specvet.vetting.deciding import Decider, Tell
+
+DEFAULT_BELOW = 0.02
+"""Probability of YES, as `line-indices` states it, below which a row is left out."""
+
+_BUDGET = Budget()
+
+PREFIX = "prefilter: "
+"""What the reason of a row begins with that no model was asked about."""
+
+
+class Prefilter:
+    """Measures a question's spectrum; `rejected` gives the row of a hopeless one."""
+
+    def __init__(self, below: float = DEFAULT_BELOW) -> None:
+        """Raises ValueError for a threshold at which nothing or everything would be left out."""
+        if not 0.0 < below < 0.5:
+            raise ValueError(f"a prefilter below {below:g}: give a probability above 0 and under 0.5")
+        self.below = below
+        self.asked = self.left_out = 0
+        self._policy = LineIndices()
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What of it can change a verdict."""
+        return {"prefilter": f"line-indices below {self.below:g}", "prefilter_fingerprint": self._policy.fingerprint}
+
+    def check(self, task: Task) -> None:
+        """Whether it can measure for this task. Raises TaskError; ValueError for a task without evidence."""
+        self._policy.check(task)
+        if not task.evidence:
+            raise ValueError(f"the task {task.key!r} lists no evidence, so that nothing can be measured before a model")
+
+    def rejected(self, question: Question, task: Task, tool: ZoomTool) -> TrajectoryRecord | None:
+        """The trajectory of the measuring that makes it a NO; None where the model is to be asked.
+
+        What measuring cannot decide, and what it breaks on, goes to the model.
+        """
+        self.asked += 1
+        try:
+            record = run_agent(question, task, tool, self._policy, _BUDGET)
+        except MemoryError:
+            raise
+        except Exception:  # the model is asked, and says what is wrong
+            return None
+        verdict = record.verdict
+        if not is_below(verdict.answer, verdict.p_yes, self.below):
+            return None
+        self.left_out += 1
+        reason = f"{PREFIX}{verdict.reason} (p {verdict.p_yes:.2g} is below {self.below:g}; no model was asked)"
+        return record.model_copy(update={"verdict": verdict.model_copy(update={"reason": reason})})
+
+
+def is_below(answer: Answer, p_yes: float | None, below: float) -> bool:
+    """Whether a measurement is hopeless: a clear NO, never an UNSURE."""
+    return answer is Answer.NO and p_yes is not None and p_yes < below
+
+
+class Prefiltered:
+    """A decider that asks another one only about what is left."""
+
+    def __init__(self, inner: Decider, prefilter: Prefilter) -> None:
+        self._inner, self._prefilter = inner, prefilter
+
+    def begin(self, question: Question, task: Task, tool: ZoomTool, tell: Tell) -> bool:
+        record = self._prefilter.rejected(question, task, tool)
+        if record is None:
+            return self._inner.begin(question, task, tool, tell)
+        tell(record)
+        return True
+
+    def finish(self) -> None:
+        self._inner.finish()
+
+    def abandon(self) -> None:
+        self._inner.abandon()
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """What a prefilter does to a labelled set, for one task."""
+
+    task: str
+    positives: int
+    kept: int
+    """Positives that are not left out."""
+    others: int
+    left_out: int
+    """Of the others."""
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the positives that a model would be asked about; None without any."""
+        return self.kept / self.positives if self.positives else None
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """Clopper-Pearson interval of the recall."""
+        from scipy.stats import beta
+
+        if not self.positives:
+            return None
+        tail, missed = 0.5 * (1.0 - confidence), self.positives - self.kept
+        low = 0.0 if not self.kept else float(beta.ppf(tail, self.kept, missed + 1))
+        high = 1.0 if not missed else float(beta.ppf(1.0 - tail, self.kept + 1, missed))
+        return low, high
+
+
+def recall_of(measured: Iterable[tuple[str, bool, Answer, float | None]], below: float) -> list[Recall]:
+    """What a threshold does to labelled rows: (task, whether it is of the class, answer, p_yes) as measured.
+
+    A row that is UNSURE, or could not be measured, is kept: a model would be asked.
+    """
+    counts: dict[str, list[int]] = {}
+    for task, positive, answer, p_yes in measured:
+        of_task = counts.setdefault(task, [0, 0, 0, 0])
+        out = is_below(answer, p_yes, below)
+        if positive:
+            of_task[0] += 1
+            of_task[1] += not out
+        else:
+            of_task[2] += 1
+            of_task[3] += out
+    return [Recall(task, *numbers) for task, numbers in sorted(counts.items())]
+
+
+def write_recalls(path: str | PathLike[str], below: float, recalls: Iterable[Recall], labels: str, **more: Any) -> None:
+    """Keep what a threshold does to a labelled set (`labels` names it), for those who use it."""
+    rows = [
+        {"task": r.task, "positives": r.positives, "kept": r.kept, "recall": r.recall, "interval": r.interval(),
+         "others": r.others, "left_out": r.left_out}
+        for r in recalls if r.positives
+    ]  # fmt: skip
+    about = {"kind": _KIND, "below": below, "labels": labels, "recalls": rows, **more}
+    write_atomic(path, json.dumps(about, indent=2) + "\n")
+
+
+def read_recalls(path: str | PathLike[str]) -> Mapping[str, Any]:
+    """What `write_recalls` kept. Raises ValueError for another file."""
+    try:
+        about = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as e:
+        raise ValueError(f"{path}: is no JSON; give what specvet triage prefilter wrote") from e
+    if not isinstance(about, dict) or about.get("kind") != _KIND:
+        raise ValueError(f"{path}: was not written by specvet triage prefilter")
+    return about
+
+
+_KIND = "specvet prefilter"
