@@ -30,6 +30,15 @@ def export(
     row: Annotated[
         int | None, typer.Option("--row", min=0, metavar="N", help="Which target of a spectrum file, from 0.")
     ] = None,
+    reviewed: Annotated[
+        bool, typer.Option("--reviewed", help="What people decided in specvet review, of a run or a list.")
+    ] = False,
+    decision: Annotated[
+        str | None, typer.Option("--decision", help="With --reviewed: only these of people; YES: what they accepted.")
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option("--store", help="With --reviewed: where decisions are kept, if not beside it.")
+    ] = None,
 ) -> None:
     """Write a run's verdicts, or one spectrum, as a table.
 
@@ -37,6 +46,9 @@ def export(
     YES, a likelier class, the evidence with measured values, the windows looked at, and what the file says of itself.
     Answers are YES, NO, UNSURE, NO_DATA, FAILED or ERROR. Identifiers are text. An unreadable file is one row, of the
     task *.
+
+    RUN or LIST with --reviewed: one row for each spectrum and task that somebody has decided, with decision, standing
+    (single, agreed, conflict, settled), votes, quality, class, redshift, issues and comment of people beside the rest.
 
     FILE: the pixels (WAVELENGTH, FLUX, IVAR, MASK) of one spectrum as FITS, VOTable or ECSV, with all that is known of
     it in the header; specvet reads the same spectrum back.
@@ -52,6 +64,15 @@ def export(
     """
     if format not in (None, "csv", "parquet", "fits", "votable", "ecsv"):
         raise CommandError(f"--format {format}: choose csv, parquet, fits, votable or ecsv", USAGE)
+    if reviewed:
+        from specvet.cli.review_outputs import export_reviewed
+
+        if row is not None:
+            raise CommandError("--row chooses a target of a spectrum file; a review has no rows to choose so", USAGE)
+        export_reviewed(source, out, format, task=task, answers=answer_words(answer), decision=decision, store=store)
+        return
+    if decision is not None or store is not None:
+        raise CommandError("--decision and --store belong to --reviewed, which exports what people decided", USAGE)
     if os.path.isfile(source):
         if task is not None or answer is not None:
             raise CommandError(f"{source}: is no run folder; --task and --answer choose rows of a run", USAGE)

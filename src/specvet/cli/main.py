@@ -23,11 +23,13 @@ from specvet.cli import (
     pipeline,
     plot,
     report,
+    review,
     rollout,
     show,
     tasks,
     train,
     transcript,
+    triage,
     vet,
 )
 
@@ -49,11 +51,13 @@ app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.command()(transcript.transcript)
+app.add_typer(triage.app, name="triage")
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(eval.app, name="eval")
 app.add_typer(model_folders.app, name="models")
 app.add_typer(pipeline.app, name="pipeline")
+app.add_typer(review.app, name="review")
 
 
 def _version(asked: bool) -> None:

@@ -110,11 +110,11 @@ def _show(
     from specvet.vetting.transcript import Gallery, page, print_transcript
     from specvet.vetting.transcript import transcript as told
 
+    gallery = Gallery(run, decision)
     with failing(NOTHING_VETTED, LedgerError, ValueError):
-        shown = told(n, decision, _definition(run, decision.task), turns)
+        shown = told(n, decision, _definition(run, decision.task), turns, gallery.spectrum)
     if turns is not None and not shown.blocks:
         raise CommandError(f"--turn {','.join(map(str, turns))}: there is nothing to show. {shown.only}", USAGE)
-    gallery = Gallery(run, decision)
     if html is None:
         print_transcript(console(), shown, gallery, color, dark=paper == "dark")  # type: ignore[arg-type]
         return

@@ -69,10 +69,29 @@ ROLLOUT_COLUMNS = (
 """Behind them in the table of a rollout, which may hold several rows a spectrum and task."""
 
 
-def verdict_sheet(run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None) -> Sheet:
-    """The table of a run without its cells: columns, and where it comes from."""
+TRIAGE_COLUMNS = (
+    Column(
+        "probability",
+        float,
+        "probability (0-1) of YES by specvet triage, at the prevalence of this list",
+        ucd="stat.probability",
+    ),
+    Column("band", str, "where triage sorted it: accept, look or reject", ucd="meta.code.class"),
+    Column("audit", str, "yes: rejected, and drawn to be looked at all the same", ucd="meta.code"),
+)
+"""Behind those, where the run has been sorted; samples of one spectrum and task share them."""
+
+
+def verdict_sheet(
+    run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None, triage: bool = False
+) -> Sheet:
+    """The table of a run without its cells: columns, and where it comes from. `triage`: with its columns."""
     says = f"verdicts of the specvet run {run.path.resolve().name}: one row a spectrum and task, or unreadable file"
-    columns = (*COLUMNS.values(), *(ROLLOUT_COLUMNS if run.kind == "rollout" else ()))
+    columns = (
+        *COLUMNS.values(),
+        *(ROLLOUT_COLUMNS if run.kind == "rollout" else ()),
+        *(TRIAGE_COLUMNS if triage else ()),
+    )
     return Sheet("VERDICTS", says, columns, tuple(provenance(run, tasks, answers)))
 
 

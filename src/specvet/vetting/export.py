@@ -1,11 +1,11 @@
 """`export`: a run's decisions as a table, one row a decision: CSV, Parquet, FITS, VOTable or ECSV.
 
-Columns are those of `specvet.vetting.columns`, in that order, in every format; a rollout has a row a trajectory and
-two columns more. Identifiers are text, answers are the
-six words, what is not known is null (an empty field without quotation marks in CSV). CSV is UTF-8 with `\\n` line ends
-and every text quoted; nothing in it is changed to please a spreadsheet, so read the columns `id` and `file` as text
-there. Wavelengths are Å, ra and dec degrees. Where the table comes from stands in the header of every format that has
-one; what FITS, VOTable and ECSV hold and cannot hold is told in `specvet.records.tables`.
+Columns are those of `specvet.vetting.columns`, in that order, in every format; a rollout has a row a trajectory and two
+columns more, a run that `specvet triage` has sorted has probability, band and audit. Identifiers are text, answers are
+the six words, what is not known is null (an empty field without quotation marks in CSV). CSV is UTF-8 with `\\n` line
+ends and every text quoted; nothing in it is changed to please a spreadsheet, so read the columns `id` and `file` as
+text there. Wavelengths are Å, ra and dec degrees. Where the table comes from stands in the header of every format that
+has one; what FITS, VOTable and ECSV hold and cannot hold is told in `specvet.records.tables`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from specvet.vetting.columns import verdict_sheet
 
 if TYPE_CHECKING:
+    from specvet.records import RunFolder
     from specvet.records.decision import Decision
     from specvet.records.schema import EvidenceItem
     from specvet.records.tables import Sheet
+    from specvet.vetting.triage.folder import Told
 
 Format = Literal["csv", "parquet", "fits", "votable", "ecsv"]
 
@@ -57,22 +59,65 @@ def export(
     from specvet.records.decision import WHOLE_FILE
     from specvet.records.run import RunFolder
 
-    target = os.fspath(out)
-    kind = format or _format_of(target)
-    if target == "-" and kind != "csv":
-        raise ExportError(f"--out -: only csv can be written to standard output; name a file for {kind}")
+    kind = table_kind(out, format)
     tasks, answers = (None if chosen is None else list(chosen) for chosen in (tasks, answers))
     run = RunFolder.read(run_path)
     try:
         asked = None if tasks is None else [*tasks, WHOLE_FILE]
-        make = rollout_row if run.kind == "rollout" else table_row
+        make, sorted_ = row_maker(run)
         rows = map(make, run.decisions(tasks=asked, answers=answers, with_trajectories=True))
-        sheet = verdict_sheet(run, tasks, answers)
-        if target == "-":
-            return _write_csv(rows, sys.stdout, sheet)
-        return _write_atomic(rows, Path(target), kind, sheet, tell)
+        return write_rows(rows, out, kind, verdict_sheet(run, tasks, answers, triage=sorted_), tell=tell)
     finally:
         run.close()
+
+
+def table_kind(out: str | os.PathLike[str], format: Format | None = None) -> Format:
+    """The format in which a table is written to `out`. Raises `ExportError` where no suffix says, or `-` cannot be."""
+    target = os.fspath(out)
+    kind = format or _format_of(target)
+    if target == "-" and kind != "csv":
+        raise ExportError(f"--out -: only csv can be written to standard output; name a file for {kind}")
+    return kind
+
+
+def write_rows(
+    rows: Iterator[dict[str, Any]],
+    out: str | os.PathLike[str],
+    kind: Format,
+    sheet: Sheet,
+    *,
+    tell: Callable[[str], None] | None = None,
+) -> int:
+    """Write rows, whose values stand in the order of the sheet's columns, as `export` does; returns how many."""
+    target = os.fspath(out)
+    if target == "-":
+        return _write_csv(rows, sys.stdout, sheet)
+    return _write_atomic(rows, Path(target), kind, sheet, tell)
+
+
+def row_maker(run: RunFolder) -> tuple[Callable[[Decision], dict[str, Any]], bool]:
+    """What makes the row of a decision of this run, and whether the run was sorted by triage, whose columns then join.
+
+    Raises `ExportError` where what triage wrote cannot be read.
+    """
+    from specvet.vetting.triage.calibration import TriageError
+    from specvet.vetting.triage.folder import read_told
+
+    plain = rollout_row if run.kind == "rollout" else table_row
+    try:
+        told = read_told(run.path)
+    except TriageError as e:
+        raise ExportError(str(e)) from None
+    if not told:
+        return plain, False
+    return lambda d: plain(d) | triage_cells(told.get((d.file, d.row, d.task))), True
+
+
+def triage_cells(told: Told | None) -> dict[str, Any]:
+    """Of one row; None for a decision that was made after the run was sorted."""
+    if told is None:
+        return {"probability": None, "band": None, "audit": None}
+    return {"probability": told.probability, "band": told.band, "audit": "yes" if told.audit else "no"}
 
 
 def table_row(decision: Decision) -> dict[str, Any]:

@@ -58,6 +58,8 @@ class About:
     """Tasks by key: for names, features and what may deceive."""
     task_hash: Callable[[Task], str] | None = None
     """To tell a definition that is no longer the one that the run used; None does not compare."""
+    triage: Mapping[tuple[str, int, str], str] = field(default_factory=dict)
+    """What triage said of (file, row, task), in words, where the run was sorted."""
 
 
 @dataclass(slots=True)
@@ -200,7 +202,8 @@ class _Book:
         except (OSError, ValueError) as e:
             problem = f"the file cannot be read again ({e})"
         story = tell(number, decisions, spectrum, problem, self.about.definitions)
-        text = self._template.render(story=story).encode("utf-8", "replace")
+        triage = {d.task: self.about.triage.get((d.file, d.row, d.task), "") for d in decisions}
+        text = self._template.render(story=story, triage=triage).encode("utf-8", "replace")
         self._places[number] = (self._spool.tell(), len(text))
         self._spool.write(text)
         self._remember(story, decisions)

@@ -63,8 +63,9 @@ def write_report(
         about = About(
             name=f"specvet report: {run.resolve().name}",
             provenance=tuple(_provenance(run, folder, config)),
-            definitions=_definitions(folder),
+            definitions=definitions(folder),
             task_hash=task_hash,
+            triage=_triage(run),
         )
         return render(
             out,
@@ -93,6 +94,17 @@ class _Decisions:
         return iter(self.folder.decisions(with_trajectories=self.with_trajectories))
 
 
+def _triage(run: Path) -> dict[tuple[str, int, str], str]:
+    """What triage said, in words, where the run was sorted. Raises RunError for what cannot be read."""
+    from specvet.vetting.triage.calibration import TriageError
+    from specvet.vetting.triage.folder import read_told
+
+    try:
+        return {place: told.text for place, told in read_told(run).items()}
+    except TriageError as e:
+        raise RunError(str(e)) from None
+
+
 class Spectra:
     """Reads spectra by (file, row), each file once while its rows come one after another."""
 
@@ -116,7 +128,7 @@ class Spectra:
         return next((p for p in (base / file for base in bases) if p.is_file()), None)
 
 
-def _definitions(folder: RunFolder) -> dict[str, Task]:
+def definitions(folder: RunFolder) -> dict[str, Task]:
     """What the run asked, by key, as the run itself kept it."""
     found: dict[str, Task] = {}
     for file in sorted((folder.path / "tasks").glob("*.yaml")):

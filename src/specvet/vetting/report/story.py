@@ -16,6 +16,7 @@ from specvet.spectra.lines import in_medium
 from specvet.spectra.spectrum import Spectrum
 from specvet.tasks.task import KeyWindow, Task
 from specvet.tools import shift
+from specvet.vetting.claims import Claim, check_decision
 from specvet.vetting.report import figure
 
 RANK = (Answer.YES, Answer.UNSURE, Answer.FAILED, Answer.NO_DATA, Answer.NO, Answer.ERROR)
@@ -53,6 +54,8 @@ class Look:
     """Kind of an observation that shows nothing; empty for a view."""
     picture: Markup | None
     rows: list[Row]
+    claims: list[Claim] = field(default_factory=list)
+    """What the thought says that it saw, held against the spectrum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Chapter:
     looks: list[Look]
     other: list[Row]
     """Measured, but in no window that was looked at."""
+    claims: list[Claim] = field(default_factory=list)
+    """Of the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ def tell(
     if spectrum is not None:
         problem = _changed(ordered, spectrum)
     gallery = Gallery(number, None if problem else spectrum, first, ordered)
-    chapters = [_chapter(d, gallery, tasks.get(d.task)) for d in ordered]
+    chapters = [_chapter(d, gallery, tasks.get(d.task), None if problem else spectrum) for d in ordered]
     # The features of what was found, or of everything asked when nothing was: more would hide them.
     found = [d for d in ordered if d.verdict.answer in OPEN] or ordered
     marks = [m for d in found if d.task in tasks for w in tasks[d.task].windows for m in gallery.marks(w)]
@@ -242,8 +247,12 @@ def _changed(decisions: Sequence[Decision], spectrum: Spectrum) -> str:
     return "the file has changed since the run: its wavelengths and fluxes are not those that were judged"
 
 
-def _chapter(decision: Decision, gallery: Gallery, task: Task | None) -> Chapter:
+def _chapter(decision: Decision, gallery: Gallery, task: Task | None, spectrum: Spectrum | None) -> Chapter:
     verdict, trajectory = decision.verdict, decision.trajectory
+    # A policy that weighs evidence has measured what it says; its numbers stand in the table.
+    claims: tuple[Claim, ...] = ()
+    if task is not None and spectrum is not None and not verdict.evidence:
+        claims = check_decision(decision, spectrum, task)
     turns = trajectory.turns if trajectory else ()
     evidence = {(e.measurement.index, e.says): e for e in verdict.evidence}
     weighed = {e.measurement.index for e in verdict.evidence}
@@ -252,7 +261,11 @@ def _chapter(decision: Decision, gallery: Gallery, task: Task | None) -> Chapter
     items: list[EvidenceItem | Measurement] = [*evidence.values(), *rest]
     for item in items:
         by_turn.setdefault(_turn_of(item, turns, task), []).append(item)
-    looks = [_look(i, turn, by_turn.get(i, []), gallery, task, reason=verdict.reason) for i, turn in enumerate(turns)]
+    looks = [
+        _look(i, turn, by_turn.get(i, []), [c for c in claims if c.turn == i + 1 and not c.in_answer], gallery, task,
+              reason=verdict.reason)
+        for i, turn in enumerate(turns)
+    ]  # fmt: skip
     total = sum(e.log_odds for e in verdict.evidence)
     return Chapter(
         key=decision.task,
@@ -268,6 +281,7 @@ def _chapter(decision: Decision, gallery: Gallery, task: Task | None) -> Chapter
         total=f"{total:+.1f}".replace("-", "−") if verdict.evidence else "",
         looks=[look for look in looks if look is not None],
         other=[_row(item) for item in by_turn.get(-1, [])],
+        claims=[claim for claim in claims if claim.in_answer],
     )
 
 
@@ -275,6 +289,7 @@ def _look(
     i: int,
     turn: TurnRecord,
     items: Sequence[EvidenceItem | Measurement],
+    claims: list[Claim],
     gallery: Gallery,
     task: Task | None,
     *,
@@ -296,6 +311,7 @@ def _look(
         trouble="" if observation is None or observation.kind == "view" else observation.kind.replace("_", " "),
         picture=drawn,
         rows=[_row(item) for item in items],
+        claims=claims,
     )
 
 

@@ -9,7 +9,9 @@ from typing import Literal
 
 from specvet.records import Decision
 from specvet.records.schema import TrajectoryRecord, TurnRecord
+from specvet.spectra import Spectrum
 from specvet.tasks import Task
+from specvet.vetting.claims import Claim, check_decision
 from specvet.vetting.report.story import is_simulated
 from specvet.vetting.transcript.blocks import Block, Picture, Run, blocks_of, call_text
 from specvet.vetting.transcript.safe import one_line
@@ -91,6 +93,8 @@ class Transcript:
     warnings: tuple[str, ...]
     only: str
     """Says which turns are shown, where not all are."""
+    claims: tuple[Claim, ...] = ()
+    """What it says that it saw, held against the spectrum; empty where the spectrum is not there."""
 
 
 MAX_PROBLEM = 100
@@ -111,11 +115,19 @@ NOTES: dict[Kind, str] = {
 """What to say of each kind of ledger."""
 
 
-def transcript(n: int, decision: Decision, task: Task | None, turns: Sequence[int] | None = None) -> Transcript:
+def transcript(
+    n: int,
+    decision: Decision,
+    task: Task | None,
+    turns: Sequence[int] | None = None,
+    spectrum: Spectrum | None = None,
+) -> Transcript:
     """What is shown of a decision with its trajectory.
 
-    `turns` chooses what is told of (0: what came before the first turn); None tells all. Raises LedgerError, and
-    ValueError for a decision without trajectory.
+    With the `spectrum`, as its file holds it, claims are checked, unless it is not the one that was judged. `turns`
+    chooses what is told of (0: what came before the first turn); None tells all.
+
+    Raises LedgerError, and ValueError for a decision without trajectory.
     """
     record = decision.trajectory
     if record is None:
@@ -140,7 +152,16 @@ def transcript(n: int, decision: Decision, task: Task | None, turns: Sequence[in
         evidence=tuple((e.says, f"{e.log_odds:+.2f}".replace("-", "−")) for e in verdict.evidence),
         warnings=decision.warnings,
         only=_only(turns, blocks),
+        claims=tuple(c for c in _claims(decision, task, spectrum) if turns is None or c.turn in turns),
     )
+
+
+def _claims(decision: Decision, task: Task | None, spectrum: Spectrum | None) -> tuple[Claim, ...]:
+    record = decision.trajectory
+    if record is None or task is None or spectrum is None or decision.verdict.evidence:
+        return ()  # a policy that weighs evidence has measured what it says
+    same = record.spectrum_hash in (None, "", spectrum.content_hash)
+    return check_decision(decision, spectrum, task) if same else ()
 
 
 def _only(turns: Sequence[int] | None, blocks: Sequence[Block]) -> str:

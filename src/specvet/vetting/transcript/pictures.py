@@ -63,6 +63,11 @@ class Gallery:
         self._problem = ""
         self._found: dict[tuple[str | None, str | None, tuple[float, float] | None], Found] = {}
 
+    @property
+    def spectrum(self) -> Spectrum | None:
+        """The spectrum as its file holds it now; None where it cannot be read."""
+        return self._opened()
+
     def find(self, picture: Picture, draw: bool = True) -> Found:
         """The picture's PNG from the run, else drawn again if `draw`."""
         view = picture.view

@@ -11,6 +11,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from specvet.vetting.claims import counted
 from specvet.vetting.transcript import safe, scale
 from specvet.vetting.transcript.blocks import Block, Picture, Run, Token, units
 from specvet.vetting.transcript.facts import NOTES, Transcript
@@ -35,6 +36,7 @@ _WEIGHTS = {
     "left_out": Style(dim=True, strike=True),
 }
 _ANSWERS = {"YES": "bold green", "UNSURE": "yellow", "NO_DATA": "yellow", "FAILED": "red", "ERROR": "bold red"}
+_STATES = {"supported": "green", "contradicted": "bold red", "not measurable": "dim"}
 _UNDERLINED = Style(underline=True)
 _ESCAPED = {"role": Style(reverse=True), "weight": Style(italic=True), "logprob": Style(italic=True)}
 """Where the paper has a meaning, it stays."""
@@ -69,12 +71,27 @@ class _Printer:
         if t.turns:
             out.print()
             out.print(_turns(t))
+        self._claims(t)
         for note in filter(None, (NOTES[t.kind], t.only)):
             out.print(Text(note, style="yellow"), soft_wrap=True)
         if t.totals.all:
             out.print(self._legend(), soft_wrap=True)
         for block in t.blocks:
             self._block(block)
+
+    def _claims(self, t: Transcript) -> None:
+        """Each claim with what was measured; the same one once."""
+        if not t.claims:
+            return
+        of = counted(t.claims)
+        told = f"{of.supported} supported, {of.contradicted} contradicted, {of.not_measurable} not measurable"
+        self._out.print(Text(f"claims, held against the spectrum: {told}", style="bold"), soft_wrap=True)
+        lines = dict.fromkeys((c.turn, c.state, safe.one_line(c.text, 160), c.why) for c in t.claims)
+        for turn, state, text, why in lines:
+            state_text = Text(f"{state:<15}", style=_STATES[state])
+            self._out.print(
+                Text.assemble(f"  {turn} ", state_text, f"{text}  ", (safe.one_line(why, 160), "dim")), soft_wrap=True
+            )
 
     def _legend(self) -> Text:
         if self._colour == "logprob":

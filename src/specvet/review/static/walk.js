@@ -1,0 +1,147 @@
+// The walk through the queue: which spectrum is on, which come next, which were passed; and decisions on the way.
+
+import * as api from "./api.js";
+import { Ahead } from "./ahead.js";
+
+/** So many spectra are fetched before they are needed. */
+const PREFETCH = 5;
+
+const PAINTED_MS = 50;
+
+export class Walk {
+  /** @param {(entry: object | null) => void} show  told each spectrum to show; null at the end of the queue */
+  constructor(show) {
+    this.show = show;
+    this.ahead = new Ahead();
+    this.task = "";
+    this.filters = {};
+    this.passed = [];
+    this.place = -1;
+    this.coming = [];
+    this.entry = null;
+    this.turn = 0;
+    this.shownAt = 0;
+    this.attempt = null;
+    this.refill = null;
+  }
+
+  get item() {
+    return this.passed[this.place] ?? null;
+  }
+
+  /** Begins anew with a task, an order and filters; at `item` where one is named. */
+  async begin(task, filters, item = null) {
+    Object.assign(this, { task, filters, passed: [], place: -1, coming: [], refill: null, entry: null });
+    if (item !== null) return this.open(item);
+    await this.#more();
+    return this.next();
+  }
+
+  /** Shows one item of the queue; what follows is what follows it there. */
+  async open(item) {
+    this.passed = [...this.passed.slice(0, this.place + 1), item];
+    this.place = this.passed.length - 1;
+    this.coming = [];
+    this.refill = null;
+    await this.#present();
+  }
+
+  async next() {
+    if (this.place + 1 < this.passed.length) {
+      this.place += 1;
+      return this.#present();
+    }
+    if (!this.coming.length) await this.#more();
+    const item = this.coming.shift();
+    if (item === undefined) {
+      this.entry = null;
+      this.turn += 1;
+      this.show(null);
+      return undefined;
+    }
+    this.passed.push(item);
+    this.place = this.passed.length - 1;
+    return this.#present();
+  }
+
+  async back() {
+    if (this.entry === null && this.item !== null) return this.#present();
+    if (this.place > 0) {
+      this.place -= 1;
+      return this.#present();
+    }
+    if (this.item === null) return undefined;
+    const { items } = await api.next({ ...this.#asked(), after: this.item, back: 1, n: 1 });
+    if (!items.length) return undefined;
+    this.passed.unshift(items[0]);
+    this.place = 0;
+    return this.#present();
+  }
+
+  /**
+   * Sends a decision and waits until it is on disk. A decision that is sent again, since no answer came, carries the
+   * key of before, so that it counts once.
+   */
+  async decide(said) {
+    const body = { item: this.item, task: this.task, ...said };
+    const words = JSON.stringify({ ...body, ms: 0, shown: null });
+    if (this.attempt?.words !== words) this.attempt = { words, key: api.newKey() };
+    const reply = await api.decide({ key: this.attempt.key, ...body, ms: Math.round(performance.now() - this.shownAt) });
+    this.attempt = null;
+    this.ahead.forget(body.item, this.task);
+    return reply;
+  }
+
+  /** Takes back this reviewer's newest decision of the task and shows its spectrum. */
+  async undo() {
+    const reply = await api.undo(this.task);
+    this.ahead.forget(reply.undone.item, this.task);
+    const place = this.passed.lastIndexOf(reply.undone.item);
+    if (place >= 0) {
+      this.place = place;
+      await this.#present();
+    } else {
+      await this.open(reply.undone.item);
+    }
+    return reply;
+  }
+
+  #asked() {
+    return { task: this.task, ...this.filters };
+  }
+
+  async #more() {
+    if (!this.refill) {
+      const after = this.coming.at(-1) ?? this.passed.at(-1) ?? "";
+      const turn = [this.task, this.filters];
+      this.refill = api.next({ ...this.#asked(), after, n: PREFETCH + 1 }).then(({ items }) => {
+        if (turn[0] !== this.task || turn[1] !== this.filters) return;
+        const known = new Set([...this.coming, this.item]);
+        this.coming.push(...items.filter((item) => !known.has(item)));
+      }).finally(() => {
+        this.refill = null;
+      });
+    }
+    return this.refill;
+  }
+
+  async #present() {
+    const turn = ++this.turn;
+    const entry = await this.ahead.get(this.item, this.task);
+    if (turn !== this.turn) return;
+    this.entry = entry;
+    this.shownAt = performance.now();
+    this.show(entry);
+    // First the spectrum is painted, then the next ones are asked for.
+    setTimeout(() => this.#fetchAhead(), PAINTED_MS);
+  }
+
+  async #fetchAhead() {
+    try {
+      if (this.coming.length < PREFETCH) await this.#more();
+    } catch {
+      return; // Told when the spectrum is wanted.
+    }
+    for (const item of this.coming.slice(0, PREFETCH)) this.ahead.get(item, this.task);
+  }
+}

@@ -1,0 +1,85 @@
+"""`Votes`: what events amount to, kept up to date one event at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from specvet.review.events import Event
+
+
+class Votes:
+    """The state of a review. Not for several threads at once."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.last = 0
+        """Number of the newest event that is taken in."""
+        self.assignment: Event | None = None
+        self.reviewers: dict[str, int] = {}
+        """Who has done anything, with the number of their votes (over all tasks)."""
+        self._by_key: dict[tuple[str, str], Event] = {}
+        self._decisions: dict[int, Event] = {}
+        self._stacks: dict[tuple[str, str], dict[str, list[Event]]] = {}
+        self._in_time: dict[tuple[str, str], list[Event]] = defaultdict(list)
+        self._history: dict[tuple[str, str], list[Event]] = defaultdict(list)
+        for event in events:
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take in the next event."""
+        self.last = max(self.last, event.n)
+        self._by_key[event.reviewer, event.key] = event
+        self.reviewers.setdefault(event.reviewer, 0)
+        if event.kind == "assignment":
+            self.assignment = event
+            for name in event.reviewers:
+                self.reviewers.setdefault(name, 0)
+            return
+        place = (event.item, event.task)
+        self._history[place].append(event)
+        stack = self._stacks.setdefault(place, {}).setdefault(event.reviewer, [])
+        line = self._in_time[event.reviewer, event.task]
+        had = bool(stack)
+        if event.kind == "decision":
+            self._decisions[event.n] = event
+            stack.append(event)
+            line.append(event)
+        else:
+            stack[:] = [e for e in stack if e.n != event.undoes]
+            # Nearly always the newest, so looked for from the end.
+            for i in range(len(line) - 1, -1, -1):
+                if line[i].n == event.undoes:
+                    del line[i]
+                    break
+            if not stack:
+                self._stacks[place].pop(event.reviewer)
+        self.reviewers[event.reviewer] += bool(stack) - had
+
+    def with_key(self, reviewer: str, key: str) -> Event | None:
+        """The event that was sent under this key."""
+        return self._by_key.get((reviewer, key))
+
+    def decision(self, n: int) -> Event | None:
+        """A decision by its number, taken back or not."""
+        return self._decisions.get(n)
+
+    def of(self, item: str, task: str) -> dict[str, Event]:
+        """Current votes by reviewer: the newest decision of each that was not taken back."""
+        return {who: stack[-1] for who, stack in self._stacks.get((item, task), {}).items() if stack}
+
+    def newest(self, reviewer: str, task: str, item: str | None = None) -> Event | None:
+        """A reviewer's newest decision that was not taken back, of a task, or of one item of it."""
+        if item is not None:
+            stack = self._stacks.get((item, task), {}).get(reviewer)
+            return stack[-1] if stack else None
+        line = self._in_time.get((reviewer, task))
+        return line[-1] if line else None
+
+    def history(self, item: str, task: str) -> list[Event]:
+        """Everything done about an item, oldest first."""
+        return list(self._history.get((item, task), ()))
+
+    def voted(self, task: str) -> dict[str, dict[str, Event]]:
+        """Item → current votes, of all items with any."""
+        found = ((item, self.of(item, key)) for item, key in self._stacks if key == task)
+        return {item: votes for item, votes in found if votes}
