@@ -66,6 +66,8 @@ def test_a_server_that_is_killed_has_kept_what_it_acknowledged_and_ctrl_c_ends_t
 
 
 def test_agreement_is_printed_for_people_and_for_programs(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["review", "agreement", str(run)]) == 0
+    assert "cv: nobody has decided anything yet" in capsys.readouterr().out
     desk = Desk(of_run(run), SqliteStore(run / "review.db"))
     for name, verdict in (("Ann", "YES"), ("Bo", "NO")):
         desk.decide(name, draft(desk.listing.items[0], verdict))
@@ -105,7 +107,7 @@ def test_inspections_go_out_and_come_in(run: Path, tmp_path: Path, capsys: pytes
         (["--task", "wd"], 2, "was not asked 'wd'"),
         (["--store", "{tmp}"], 4, "is a folder"),
         (["--store", "mysql://x/y"], 4, "postgresql://"),
-        (["--assign", "Ann,Bo", "--each", "3"], 2, "1 to 2 of 2 reviewers"),
+        (["--assign", "Ann,Bo", "--each", "3"], 2, "cannot go to 3 of 2 reviewers"),
         (["--token", "new", "--token-file", "x"], 2, "give one of them"),
         (["--token-file", "{tmp}/none"], 2, "none"),
         (["--origin", "vi.example.org"], 2, "https://vi.example.org"),

@@ -71,7 +71,7 @@ def test_what_was_written_reads_back_as_the_same_votes_and_twice_changes_nothing
     desk.decide("Ann", draft(second, "NO", likelier="QSO", z=0.5123, issues="RC"))
     (file,) = write_desi_vi(desk, tmp_path / "vi")
     other = Desk(of_run(run), SqliteStore(tmp_path / "other.db"))
-    assert other.take_in(read_desi_vi(other, file, task="cv")) == 2
+    assert other.take_in(read_desi_vi(other, file, task=None)) == 2  # it says of each row which task it is about
     assert other.take_in(read_desi_vi(other, file, task="cv")) == 0
     for item in (first, second):
         told, was = other.votes(item, "cv")["Ann"], desk.votes(item, "cv")["Ann"]
@@ -79,6 +79,24 @@ def test_what_was_written_reads_back_as_the_same_votes_and_twice_changes_nothing
             assert getattr(told, field) == getattr(was, field)
     assert len(other.store.since(0)) == 2
     other.store.close()
+
+
+def test_people_whose_names_look_alike_have_a_file_each(desk: Desk, tmp_path: Path) -> None:
+    names = ("Ann 王", "Ann 李", "AL", "Ann Lee", "Ann-Lee")
+    for name in names:
+        desk.decide(name, draft(desk.listing.items[0]))
+    files = write_desi_vi(desk, tmp_path / "vi")
+    assert len({file.name.casefold() for file in files}) == len(names)
+    assert sorted(read_desi_vi(desk, file, task="cv")[0].reviewer for file in files) == sorted(names)
+
+
+@pytest.mark.parametrize(("target", "quality"), [("39627000000000000", "inf"), ("39627000000000000", "nan"), ("", "4")])
+def test_a_row_without_a_quality_or_a_target_is_left_out(desk: Desk, tmp_path: Path, target: str, quality: str) -> None:
+    (tmp_path / "vi.csv").write_text(f"TARGETID,VI_scanner,VI_quality\n{target},Bo,{quality}\n", encoding="utf-8")
+    desk.listing.ids[1] = ""
+    told: list[str] = []
+    assert read_desi_vi(desk, tmp_path / "vi.csv", task="cv", tell=told.append) == []
+    assert "left out 1 rows" in told[0]
 
 
 def test_a_file_of_prospect_itself_is_read_by_targetid_and_spectype(desk: Desk, tmp_path: Path) -> None:
@@ -92,6 +110,12 @@ def test_a_file_of_prospect_itself_is_read_by_targetid_and_spectype(desk: Desk, 
     assert told == [
         f"{tmp_path}/desi-vi_x_EJ.csv: left out 1 rows: line 5: TARGETID 39627999999999999 is no spectrum here"
     ]
+
+
+def test_a_file_of_prospect_itself_does_not_say_its_task(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "vi.csv").write_text(PROSPECT, encoding="utf-8")
+    with pytest.raises(DesiViError, match="line 2 says no task; name it with --task"):
+        read_desi_vi(desk, tmp_path / "vi.csv", task=None)
 
 
 def test_fits_holds_the_same_in_ascii(desk: Desk, tmp_path: Path) -> None:

@@ -102,6 +102,42 @@ def test_a_third_look_settles_a_conflict_and_is_no_conflict_itself(desk: Desk) -
     assert not desk.decide("Ann", draft(item, "YES")).event.third
 
 
+def test_a_third_look_that_is_no_longer_one_can_be_settled_by_a_fourth(desk: Desk) -> None:
+    item = desk.listing.items[0]
+    for name, verdict in (("Ann", "NO"), ("Bo", "YES"), ("Cy", "NO")):
+        desk.decide(name, draft(item, verdict))
+    desk.decide("Ann", draft(item, "YES"))
+    assert desk.merged(item, "cv").standing == "conflict"
+    assert desk.decide("Di", draft(item, "UNSURE")).event.third
+    found = desk.merged(item, "cv")
+    assert (found.standing, found.verdict, found.why) == ("settled", "UNSURE", "verdict: NO, YES")
+
+
+def test_undo_takes_back_nothing_that_this_list_does_not_hold(desk: Desk, spectra: Path, tmp_path: Path) -> None:
+    first, *_, last = desk.listing.items
+    desk.decide("Ann", draft(first))
+    desk.decide("Ann", draft(last))
+    part = Desk(of_list([desk.listing.files[0]], tasks="cv"), SqliteStore(tmp_path / "r.db"))
+    assert part.listing.items == [first]
+    assert part.undo("Ann", "undo-0001", "cv")[1].item == first
+    assert set(desk.votes(last, "cv")) == {"Ann"}
+    part.store.close()
+
+
+def test_names_are_one_whatever_their_case_and_the_keyboard(desk: Desk) -> None:
+    desk.decide("Ann", draft(desk.listing.items[0]))
+    assert desk.assign("Ann", "assign-0001", ["ann", "Bo"], 1).event.reviewers == ("Ann", "Bo")
+    assert reviewer_name("Jose\u0301") == reviewer_name("Jos\u00e9")
+
+
+@pytest.mark.parametrize("more", [{"likelier": "QSO"}, {"issues": "C"}, {"flagged": True}])
+def test_a_key_that_was_used_does_not_swallow_what_was_changed(desk: Desk, more: dict[str, object]) -> None:
+    item = desk.listing.items[0]
+    desk.decide("Ann", draft(item, key="key-0001"))
+    with pytest.raises(DeskError, match="another decision"):
+        desk.decide("Ann", draft(item, key="key-0001", **more))
+
+
 @pytest.mark.parametrize(
     ("votes", "about"),
     [
@@ -133,7 +169,7 @@ def test_assignment_gives_every_item_to_so_many_and_everybody_a_fair_share(desk:
     stayed = ~chosen[:, 3]
     assert (fewer[stayed] == chosen[stayed, :3]).all()
     assert (assigned(items, names, 2, seed=1) != chosen).any()
-    with pytest.raises(DeskError, match="1 to 2 of 2"):
+    with pytest.raises(DeskError, match="cannot go to 3 of 2"):
         desk.assign("Ann", "assign-01", ["Ann", "Bo"], 3)
     desk.assign("Ann", "assign-02", ["Ann", "Bo"], 1)
     assert desk.reviewers() == {"Ann": 0, "Bo": 0}

@@ -15,7 +15,8 @@ from astropy.table import Table
 from review_lab import decision, draft, write_run, write_spectra
 
 from specvet.cli.main import main
-from specvet.records.schema import Answer
+from specvet.records import WHOLE_FILE, Decision
+from specvet.records.schema import Answer, Verdict
 from specvet.review.desk import Desk
 from specvet.review.outputs import REVIEW_COLUMNS, export_labels, export_reviewed
 from specvet.review.page import bundle, render
@@ -65,6 +66,19 @@ def test_a_row_says_what_the_votes_amount_to_beside_what_the_agent_said(desk, tm
     assert (conflict["decision"], conflict["standing"], conflict["issues"]) == ("", "conflict", "RS")
     assert (settled["decision"], settled["standing"], settled["review_class"]) == ("NO", "settled", "Be star")
     assert settled["votes"] == "Ann NO; Bo YES; Chen NO, third look"
+
+
+def test_votes_on_a_file_that_the_run_could_not_read_are_exported_too(tmp_path):
+    good, bad = write_spectra(tmp_path / "spectra", 2)
+    error = Verdict(answer=Answer.ERROR, reason="no spectrum")
+    unreadable = Decision(file=bad, row=0, task=WHOLE_FILE, id="bad", verdict=error)
+    listing = of_run(write_run(tmp_path / "run", [decision(good, Answer.YES, 0.9), unreadable]))
+    made = Desk(listing, SqliteStore(tmp_path / "r.db"))
+    made.decide("Ann", draft(listing.items[1], "UNSURE"))
+    assert export_reviewed(made, tmp_path / "r.csv") == export_reviewed(made, tmp_path / "r.fits") == 1
+    (row,) = rows_of(tmp_path / "r.csv")
+    assert (row["file"], row["task"], row["answer"], row["decision"]) == (bad, "cv", "", "UNSURE")
+    made.store.close()
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "fits", "vot", "ecsv"])

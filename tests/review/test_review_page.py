@@ -341,6 +341,22 @@ def test_the_pages_wavelengths_and_smoothing_are_those_of_the_library(list_desk,
     assert found["unknown"] == pytest.approx([in_medium(w, "air", "unknown") for w in waves], abs=1e-6)
 
 
+def test_the_flux_axis_has_round_ticks_and_a_readable_unit_however_small_the_flux(list_desk, opens):  # noqa: F811
+    script = """async () => {
+      const { ticksOf, unitWords } = await import('/static/plot.js');
+      const { valueAndError } = await import('/static/dom.js');
+      return [ticksOf(0.3e-16, 1.62e-16, 10), ticksOf(-0.5, 11000, 10), ticksOf(3, 3, 10),
+              unitWords('10**-17 erg/(s cm2 Angstrom)'), valueAndError(-5.97, 1.6), valueAndError(0.98, null)];
+    }"""
+    with served(list_desk) as address:
+        small, large, none, unit, value, alone = opens(address, name="Ann").evaluate(script)
+    assert small == pytest.approx([0.4e-16, 0.6e-16, 0.8e-16, 1e-16, 1.2e-16, 1.4e-16, 1.6e-16])
+    assert large == [0, 2000, 4000, 6000, 8000, 10000]
+    assert none == [3]
+    assert unit == "10⁻¹⁷ erg / (s cm² Å)"
+    assert (value, alone) == ("−6.0 ± 1.6", "0.98")
+
+
 def test_an_unreadable_spectrum_is_told_and_can_be_passed(list_desk, opens, tmp_path):  # noqa: F811
     (tmp_path / "spectra" / "s0000.txt").write_text("no numbers here", encoding="utf-8")
     item = list_desk.listing.items[0]

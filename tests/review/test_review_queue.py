@@ -149,11 +149,14 @@ def test_a_blind_review_tells_nothing_of_the_agent_before_the_vote(run: Path, tm
             desk.page("cv", "list", wanted, "Ann", 0, 1)
     assert ids(desk, Filter(class_="dwarf")) == []
     assert desk.hidden(item, "cv", "Ann")
-    desk.decide("Bo", draft(item, "YES", comment="seen by Bo"))
+    desk.decide("Bo", draft(item, "YES", comment="seen by Bo", flagged=True))
     assert desk.hidden(item, "cv", "Ann")
     assert ids(desk, Filter(text="seen by bo")) == []
     assert ids(desk, Filter(disagreement=True)) == []
+    assert ids(desk, Filter(flagged=True)) == []
+    assert not desk.page("cv", "list", Filter(), "Ann", 0, 1)["rows"][0][9]
     desk.decide("Ann", draft(item, "NO"))
+    assert ids(desk, Filter(flagged=True)) == ["f000.fits"]
     assert not desk.hidden(item, "cv", "Ann")
     assert desk.page("cv", "list", Filter(), "Ann", 0, 1)["rows"][0][4:6] == ["YES", 0.99]
     assert ids(desk, Filter(disagreement=True)) == ["f000.fits"]

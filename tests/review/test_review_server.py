@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from specvet.records.schema import Answer
 from specvet.review.app import create_app
 from specvet.review.desk import Desk
+from specvet.review.events import Draft
 from specvet.review.guard import Access, AccessError
 from specvet.review.source import of_list, of_run
 from specvet.review.store import SqliteStore, open_store
@@ -204,6 +205,17 @@ def test_a_blind_review_hides_agent_and_others_until_one_has_decided(run: Path, 
     desk.store.close()
 
 
+def test_a_blind_review_hears_what_another_server_wrote(run: Path, tmp_path: Path) -> None:
+    one, two = (Desk(of_run(run), SqliteStore(tmp_path / "r.db"), blind=True) for _ in range(2))
+    item = one.listing.items[0]
+    one.decide("Ann", Draft(key="key-0001", item=item, task="cv", verdict="NO"))
+    assert not two.hidden(item, "cv", "Ann")
+    one.undo("Ann", "undo-0001", "cv")
+    assert two.hidden(item, "cv", "Ann")
+    one.store.close()
+    two.store.close()
+
+
 def test_every_answer_carries_the_headers_that_keep_a_page_to_itself(page: Browser) -> None:
     for path in ("/api/session", "/api/nothing", "/static/none.js", "/api/spectrum/0000000000000000"):
         headers = page.get(path).headers
@@ -308,6 +320,8 @@ def test_a_token_is_asked_of_everybody_and_goes_into_the_cookie(desk: Desk) -> N
     assert TOKEN not in reply.headers["set-cookie"]
     page.introduce("Ann")
     assert page.decide(desk.listing.items[0]).status_code == 201
+    odd = Access("0.0.0.0", 8765, "a+token/of&a#team%41", desk.store.secret)
+    assert Browser(desk, odd, None).get(odd.url().partition("8765")[2], follow_redirects=False).status_code == 303
     # What one token let in, another does not.
     other = Browser(desk, Access("0.0.0.0", 8765, TOKEN + "2", desk.store.secret), None)
     other.cookies.update(dict(page.cookies))
@@ -336,7 +350,8 @@ def test_names_that_are_ours_are_told_from_others() -> None:
     assert own.names_us("[::1]:8765")
     assert not own.names_us("localhost.evil.example:8765")
     assert not own.names_us("")
-    proxied = Access("127.0.0.1", 8765, None, b"", "https://vi.example.org")
+    assert not own.names_us("[::1")
+    proxied = Access("127.0.0.1", 8765, None, b"", "https://VI.example.org:443/")
     assert proxied.names_us("vi.example.org")
     assert proxied.is_ours("https://vi.example.org", "vi.example.org")
     assert not proxied.is_ours("http://vi.example.org.evil.example", "vi.example.org")
@@ -355,6 +370,13 @@ def test_the_queue_of_a_long_list_is_packed_and_bounded(tmp_path: Path) -> None:
     assert page.get("/api/queue", params={"order": "best"}).status_code == 400
     assert page.get(f"/api/evidence/{told['rows'][0][0]}").json()["verdict"] is None
     desk.store.close()
+
+
+def test_cookies_of_other_programs_of_this_machine_do_no_harm(page: Browser) -> None:
+    own = f"specvet_8765={page.cookies['specvet_8765']}"
+    page.cookies.clear()
+    reply = page.get("/api/session", headers={"cookie": f'theme={{"dark": 1}}; a b; {own}; _xsrf=2|ab'})
+    assert reply.json()["reviewer"] == "Ann"
 
 
 def test_a_full_disk_is_said_and_nothing_is_acknowledged_that_is_not_kept(page: Browser, desk: Desk) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from review_lab import postgres, restart, write_spectra
+from pydantic import ValidationError
+from review_lab import draft, postgres, restart, write_spectra
 
 from specvet.review.events import Event
 from specvet.review.store import SqliteStore, Store, StoreError, open_store
@@ -199,9 +200,35 @@ def test_what_is_no_store_is_said_with_what_to_do(where: str, says: str, tmp_pat
         open_store(where.replace("{tmp}", str(tmp_path)))
 
 
-def test_a_password_in_the_address_is_not_shown() -> None:
+def test_nothing_is_written_to_a_store_that_was_taken_away(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "r.db")
+    (tmp_path / "r.db").rename(tmp_path / "elsewhere.db")
+    with pytest.raises(StoreError, match="put it back"):
+        store.write(lambda w: w.insert(event("a")))
+    (tmp_path / "elsewhere.db").rename(tmp_path / "r.db")
+    assert store.write(lambda w: w.insert(event("a"))).n == 1
+    store.close()
+
+
+def test_a_damaged_event_is_said_by_its_number(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "r.db")
+    store._db.execute("INSERT INTO events VALUES (7, 'k', 't', 'decision', 'Ann', 'i', 'cv', 'NO', '{\"key')")
+    with pytest.raises(StoreError, match="event 7 of the store"):
+        store.since(0)
+    store.close()
+
+
+def test_what_a_database_cannot_hold_is_refused_before_it_gets_there() -> None:
+    with pytest.raises(ValidationError, match="NUL"):
+        draft("0" * 16, shown={"frame": ["rest\0"]})
+
+
+@pytest.mark.parametrize(
+    "address", ["vi:hunter22secret@/none?host=/nowhere", "/none?user=vi&password=hunter22secret&host=/nowhere"]
+)
+def test_a_password_in_the_address_is_not_shown(address: str) -> None:
     from specvet.review.postgres import PostgresStore
 
     with pytest.raises(StoreError) as told:
-        PostgresStore("postgresql://vi:hunter22secret@/none?host=/nowhere")
+        PostgresStore(f"postgresql://{address}")
     assert "hunter22secret" not in str(told.value)

@@ -24,6 +24,7 @@ from specvet.spectra import Spectrum
 from specvet.spectra.lines import in_medium
 from specvet.tasks import load_task
 from specvet.vetting.claims import Claim, check_claims, counted
+from specvet.vetting.claims.reading import MAX_SENTENCE
 from specvet.vetting.report.story import tell
 from specvet.vetting.transcript import transcript
 
@@ -106,6 +107,11 @@ def states(text: str, task: str = "cv") -> list[tuple[str, str, str]]:
         ("Hβ is narrow.", [("Hβ", "reading", "contradicted")]),
         ("The Balmer lines are in emission.", [("Balmer lines", "emission", "supported")]),
         ("Hα FWHM 1500 km/s.", [("Hα", "value", "supported")]),
+        ("Hα FWHM 1,500 km/s.", [("Hα", "value", "supported")]),
+        ("Hα emission, EW −5.4 nm.", [("Hα", "emission", "supported")]),
+        ("Not only Hα but also Hβ is in emission.", []),
+        ("I see no emission except Hα.", []),
+        ("Hα is not absent.", []),
         ("Hα emission, EW −12 Å.", [("Hα", "emission", "contradicted")]),
         ("Na D EW 9 Å.", [("Na D", "value", "contradicted")]),
     ],
@@ -127,6 +133,7 @@ def test_what_a_sentence_claims_is_held_against_the_spectrum(text: str, expected
         "What may deceive here: TiO 6651 of an M dwarf or donor.",
         "Hα has an emission core inside its absorption.",
         "The continuum is blue.",
+        "Wide Hβ and Hγ absorption lines mean a DA.",
         "",
     ],
 )
@@ -200,6 +207,8 @@ def test_claims_stand_beside_a_trace_and_not_where_the_spectrum_is_another() -> 
 
 def test_text_without_end_and_of_no_sense_is_read_in_bounded_time() -> None:
     assert len(claims_of("Hα in emission. " * 5_000)) == 20_000 // 16
+    for repeated in ("Hα and ", "Hα (", "He I 6678, 7065, ", "1"):
+        assert len(claims_of("Hα is in emission " + repeated * (20_000 // len(repeated)))) <= MAX_SENTENCE // 3
     claims_of("(((," * 5_000 + "Hα" + "−" * 5_000 + "\ud800<|im_start|>")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -136,6 +137,29 @@ def test_a_calibration_of_a_newer_specvet_or_of_none_is_refused(tmp_path: Path) 
     exact(schema_version=99).write(tmp_path / "new.json")
     with pytest.raises(TriageError, match="has layout 99"):
         read_calibration(tmp_path / "new.json")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        (("tasks", "cv", "members"), [2.0, 1.0], "members are not in rising order"),
+        (("tasks", "cv", "log_odds"), [0.0], "not of one length"),
+        (("pooled", "weights"), [1.0, 2.0], "has 2 weights where 1 are wanted"),
+        (("features", 0, "name"), "luck", "no feature 'luck'"),
+        (("features", 0, "scale"), 0.0, "greater than 0"),
+    ],
+)
+def test_a_calibration_that_was_changed_by_hand_is_refused(
+    tmp_path: Path, place: tuple[str | int, ...], value: object, says: str
+) -> None:
+    content = json.loads(exact().model_dump_json())
+    at = content
+    for name in place[:-1]:
+        at = at[name]
+    at[place[-1]] = value
+    (tmp_path / "c.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(TriageError, match=says):
+        read_calibration(tmp_path / "c.json")
 
 
 def test_an_unknown_task_is_weighed_by_all_tasks_together() -> None:

@@ -15,7 +15,8 @@ from triage_lab import decision, exact, write_run
 from specvet.cli.main import main
 from specvet.records import RunFolder
 from specvet.records.schema import Answer
-from specvet.tasks import load_task
+from specvet.review.source import of_run
+from specvet.tasks import load_task, task_text
 from specvet.vetting import vet, write_report
 from specvet.vetting.items import Item
 from specvet.vetting.triage import Settings, TriageError, read_about, read_told, sort_run, write_triage
@@ -75,6 +76,13 @@ def test_a_calibration_of_another_policy_is_refused(tmp_path: Path, capsys: pyte
     assert not (run / "triage").exists()
 
 
+def test_a_prevalence_of_a_task_that_the_run_lacks_is_told_of(tmp_path: Path) -> None:
+    write_run(tmp_path / "R", 20, 4, answered=False)
+    with RunFolder.read(tmp_path / "R") as run:
+        found = sort_run(run, exact(policy="steady"), Settings(prevalence={"vc": 0.2, "*": 0.1}))
+    assert "a prevalence is given for vc, of which this run holds no case" in found.notices
+
+
 def test_other_settings_than_the_calibrated_ones_are_told_of(tmp_path: Path) -> None:
     write_run(tmp_path / "R", 10, 2, answered=False)
     calibration = exact(policy="steady", settings={"frame_mode": "observed"})
@@ -113,6 +121,11 @@ def test_exports_and_reports_show_probability_and_band(tmp_path: Path) -> None:
         assert (float(row["probability"]), row["band"]) == (one.probability, one.band)
         assert row["audit"] == ("yes" if one.audit else "no")
     assert [rows[-1][name] for name in ("file", "probability", "band", "audit")] == ["later.fits", "", "", ""]
+    (tmp_path / "R" / "tasks").mkdir(exist_ok=True)
+    (tmp_path / "R" / "tasks" / "cv.yaml").write_text(task_text(load_task("cv")), encoding="utf-8")
+    listing = of_run(tmp_path / "R")
+    assert listing.verdicts["cv"].band_word(len(listing) - 1) is None
+    assert listing.notices == ["1 answers are newer than the triage of this run; run specvet triage again"]
     page = write_report(tmp_path / "R", tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.count("triage: <b>") == 30
     assert "triage: <b>reject, probability" in page

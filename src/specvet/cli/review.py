@@ -174,11 +174,10 @@ def desi_vi(
                 for path in write_desi_vi(desk, Path(out), fits=fits):
                     print(path)
             return
-        if len(listing.tasks) > 1 and task is None:
-            raise CommandError("--import: name the task that the file is about with --task", USAGE)
+        asked = listing.tasks[0].key if len(listing.tasks) == 1 else None
         for file in take or ():
             with failing(USAGE, DesiViError, OSError), failing(CANNOT_WRITE, StoreError):
-                events = read_desi_vi(desk, Path(file), task=listing.tasks[0].key, reviewer=reviewer, tell=say)
+                events = read_desi_vi(desk, Path(file), task=asked, reviewer=reviewer, tell=say)
                 new = desk.take_in(events)
             say(f"{file}: {new:,} of {len(events):,} inspections are new")
     finally:
@@ -243,7 +242,7 @@ def _assign(desk: Desk, by: str | None, names: str, each: int) -> None:
 
     from specvet.review.desk import DeskError
 
-    reviewers = [n.strip() for n in names.split(",") if n.strip()]
+    reviewers = [desk.spelling(n.strip()) for n in names.split(",") if n.strip()]
     before = desk.assignment()
     if before is not None and (list(before.reviewers), before.each) == (reviewers, each):
         return

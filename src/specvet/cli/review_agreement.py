@@ -25,8 +25,10 @@ def print_agreement(desk: Desk, *, as_json: bool) -> None:
                 for item, why, votes in conflicts
             ]
             print_json(found | {"waiting": listed})
-        elif found["n_voted"] or len(desk.listing.tasks) == 1:
+        elif found["n_voted"]:
             _print_task(found, conflicts)
+        else:
+            console().print(f"{task.key}: nobody has decided anything yet")
 
 
 def _print_task(found: dict[str, Any], conflicts: list[tuple[str, str, list[Any]]]) -> None:

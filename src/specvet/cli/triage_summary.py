@@ -51,6 +51,7 @@ def print_triage(folder: str, found: Triage, settings: Settings, calibration: Ca
         )
     run = shlex.quote(folder)
     out.print(f"\nWritten to {run}/triage: rows.parquet, triage.json, page.html. Next:", soft_wrap=True)
+    out.print(f"  specvet review {run}", soft_wrap=True)
     out.print(f"  specvet export {run} --out verdicts.fits", soft_wrap=True)
 
 

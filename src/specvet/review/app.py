@@ -109,7 +109,7 @@ class _Server:
     def session(self, request: Request) -> Response:
         session = _session(request) or Session.new()
         if session.reviewer is None and self._default is not None:
-            session = Session(session.id, self._default, session.admitted)
+            session = Session(session.id, self._desk.spelling(self._default), session.admitted)
         return self._with_cookie(reply(request, self._about(session)), session)
 
     def introduce(self, request: Request, body: dict[str, Any]) -> Response:
@@ -118,8 +118,7 @@ class _Server:
             name = reviewer_name(body.get("reviewer"))
         except ValueError as e:
             raise Said(422, str(e), "give another name") from e
-        names = {other.casefold(): other for other in self._desk.reviewers()}
-        session = Session(before.id, names.get(name.casefold(), name), before.admitted)
+        session = Session(before.id, self._desk.spelling(name), before.admitted)
         return self._with_cookie(reply(request, self._about(session)), session)
 
     def _about(self, session: Session) -> dict[str, Any]:

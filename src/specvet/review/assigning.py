@@ -18,7 +18,7 @@ def assigned(items: Sequence[str], reviewers: Sequence[str], each: int, seed: in
     that they get or had. Raises ValueError when `each` is not between 1 and the number of reviewers.
     """
     if not 1 <= each <= len(reviewers):
-        raise ValueError(f"each item can go to 1 to {len(reviewers)} of {len(reviewers)} reviewers, not to {each}")
+        raise ValueError(f"an item cannot go to {each} of {len(reviewers)} reviewers; name more, or let fewer get each")
     numbers = item_numbers(items)
     scores = np.stack([_mixed(numbers ^ _number(f"{seed}\0{name}")) for name in reviewers], axis=1)
     chosen = np.zeros(scores.shape, bool)

@@ -20,6 +20,7 @@ import hashlib
 import io
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,11 @@ def write_desi_vi(desk: Desk, folder: Path, tasks: Sequence[str] | None = None, 
                 rows.setdefault(name, []).append(_row(listing, listing.place[item], vote, task.name))
     folder.mkdir(parents=True, exist_ok=True)
     written = []
+    short = {name: _initials(name, rows) for name in rows}
+    alike = Counter(text.casefold() for text in short.values())  # as file systems may compare names
     for name, those in sorted(rows.items()):
-        stem = f"desi-vi_{_plain(listing.title) or 'specvet'}_{_initials(name, rows)}"
+        own = short[name] if alike[short[name].casefold()] == 1 else f"{short[name]}-{_hashed(name)}"
+        stem = f"desi-vi_{_plain(listing.title) or 'specvet'}_{own}"
         path = folder / f"{stem}.{'fits' if fits else 'csv'}"
         if fits:
             _write_fits(path, those)
@@ -134,7 +138,11 @@ def _initials(name: str, others: Mapping[str, Any]) -> str:
     alike = [other for other in others if short(other) == short(name)]
     if len(alike) == 1 and short(name):
         return short(name)
-    return _plain(name) or hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
+    return _plain(name) or _hashed(name)
+
+
+def _hashed(name: str) -> str:
+    return hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
 
 
 def _plain(text: str) -> str:
@@ -145,12 +153,13 @@ def _plain(text: str) -> str:
 
 
 def read_desi_vi(
-    desk: Desk, file: Path, *, task: str, reviewer: str | None = None, tell: Callable[[str], None] | None = None
+    desk: Desk, file: Path, *, task: str | None, reviewer: str | None = None, tell: Callable[[str], None] | None = None
 ) -> list[Event]:
     """The inspections of a CSV file as events that `Desk.take_in` writes: each once, however often it is read.
 
-    `task` is asked where the file does not say (prospect's own files). A row is matched by our item, else by
-    `TARGETID` among the ids of the listing; one that matches nothing, or several spectra, is told of and left out.
+    `task` is asked where the file does not say (prospect's own files); None: it must say. A row is matched by our
+    item, else by `TARGETID` among the ids of the listing; one that matches nothing, or several spectra, is told of and
+    left out.
     `reviewer` is who decided, by default `VI_scanner`. Raises `DesiViError`, `OSError`.
     """
     by_id: dict[str, list[int]] = {}
@@ -158,13 +167,16 @@ def read_desi_vi(
         by_id.setdefault(id, []).append(i)
     events, left_out = [], []
     for line, row in _rows(file):
+        key = row.get("specvet_task") or task
+        if not key:
+            raise DesiViError(f"{file}: line {line} says no task; name it with --task")
         places = _places(desk.listing, row, by_id)
         if len(places) != 1:
             left_out.append(f"line {line}: {_named(row)} is {'no' if not places else 'more than one'} spectrum here")
             continue
         try:
-            events.append(_event(desk.listing, places[0], row, task, reviewer))
-        except ValueError as e:
+            events.append(_event(desk.listing, places[0], row, key, reviewer))
+        except (ValueError, OverflowError) as e:
             left_out.append(f"line {line}: {' '.join(str(e).split())}")
     if tell is not None and left_out:
         more = f"; and {len(left_out) - 3:,} more" if len(left_out) > 3 else ""
@@ -189,15 +201,16 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _places(listing: Listing, row: Mapping[str, str], by_id: Mapping[str, list[int]]) -> list[int]:
     place = listing.place.get(row.get("specvet_item", ""))
-    return [place] if place is not None else by_id.get(row["TARGETID"], [])
+    if place is not None:
+        return [place]
+    return by_id.get(row["TARGETID"], []) if row["TARGETID"] else []
 
 
 def _named(row: Mapping[str, str]) -> str:
     return f"TARGETID {row['TARGETID']}" if row.get("TARGETID") else "a row without TARGETID"
 
 
-def _event(listing: Listing, i: int, row: Mapping[str, str], task: str, reviewer: str | None) -> Event:
-    key = row.get("specvet_task") or task
+def _event(listing: Listing, i: int, row: Mapping[str, str], key: str, reviewer: str | None) -> Event:
     found = listing.task(key)
     if found is None:
         raise ValueError(f"no task {key!r} is reviewed here")
@@ -208,7 +221,7 @@ def _event(listing: Listing, i: int, row: Mapping[str, str], task: str, reviewer
     who = reviewer_name(reviewer or row.get("VI_scanner"))
     content = "\0".join(f"{k}={row.get(k, '')}" for k in (*DESI_COLUMNS, *OUR_COLUMNS))
     # The same line of the same file is the same event, so that importing twice changes nothing.
-    digest = hashlib.blake2b(f"{content}\0{key}\0{i}".encode(), digest_size=12).hexdigest()
+    digest = hashlib.blake2b(f"{content}\0{key}\0{listing.items[i]}".encode(), digest_size=12).hexdigest()
     draft = Draft(
         key=f"vi-{digest}",
         item=listing.items[i],

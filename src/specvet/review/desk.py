@@ -68,8 +68,14 @@ class Desk:
             self._catch_up()
             return dict(self._votes.reviewers)
 
+    def spelling(self, name: str) -> str:
+        """A reviewer's name as the store has it, whatever the case of its letters; a new name as it is."""
+        known = {other.casefold(): other for other in self.reviewers()}
+        return known.get(name.casefold(), name)
+
     def assignment(self) -> Event | None:
         with self._lock:
+            self._catch_up()
             return self._votes.assignment
 
     def page(
@@ -101,6 +107,7 @@ class Desk:
         if not self.blind:
             return False
         with self._lock:
+            self._catch_up()
             return reviewer is None or reviewer not in self._votes.of(item, task)
 
     def votes(self, item: str, task: str) -> dict[str, Event]:
@@ -157,7 +164,7 @@ class Desk:
             raise DeskError(f"no task {task!r} here", "reload the page", 404)
 
         def complete(event: Event) -> Event:
-            newest = self._votes.newest(reviewer, task, item)
+            newest = self._votes.newest(reviewer, task, item, self.listing.place)
             if newest is None:
                 raise DeskError("there is nothing to take back", "decide something first", 409)
             about = {f: getattr(newest, f) for f in ("item", "file", "row", "id")}
@@ -172,7 +179,7 @@ class Desk:
     def assign(self, by: str, key: str, reviewers: Sequence[str], each: int, seed: int = 0) -> Written:
         """From now on every item goes to `each` of `reviewers`. Raises `DeskError`."""
         try:
-            names = tuple(dict.fromkeys(reviewer_name(name) for name in reviewers))
+            names = tuple(dict.fromkeys(self.spelling(reviewer_name(name)) for name in reviewers))
             assigned((), names, each, seed)
         except ValueError as e:
             raise DeskError(str(e), "give other reviewers, or another number of them for each item") from e

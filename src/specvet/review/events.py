@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import unicodedata
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -56,6 +58,13 @@ class Draft(BaseModel):
             raise ValueError("issues are letters of R, C and S")
         return "".join(letter for letter in "RCS" if letter in letters.upper())
 
+    @field_validator("shown")
+    @classmethod
+    def _kept(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if "\\u0000" in json.dumps(value):
+            raise ValueError("holds a NUL, which no database can hold")
+        return value
+
     @field_validator("comment", "likelier")
     @classmethod
     def _storable(cls, value: str | None) -> str | None:
@@ -104,7 +113,8 @@ class Event(BaseModel):
 
     def same_as(self, other: Event) -> bool:
         """Whether both ask for one thing, as two with one key must."""
-        fields = ("kind", "reviewer", "item", "task", "verdict", "quality", "z", "comment", "reviewers", "each")
+        decided = ("verdict", "quality", "likelier", "z", "issues", "comment", "flagged")
+        fields = ("kind", "reviewer", "item", "task", *decided, "reviewers", "each", "seed")
         return all(getattr(self, f) == getattr(other, f) for f in fields)
 
 
@@ -115,7 +125,8 @@ def now() -> str:
 
 def reviewer_name(text: object) -> str:
     """A reviewer's name as it is kept. Raises ValueError, which says what a name is."""
-    name = " ".join(text.split()) if isinstance(text, str) else ""
+    # One form of letters with accents, whatever keyboard they come from.
+    name = unicodedata.normalize("NFC", " ".join(text.split())) if isinstance(text, str) else ""
     if not name or len(name) > 80 or not name.isprintable():
         raise ValueError("a reviewer's name is 1 to 80 printable letters")
     return name

@@ -63,7 +63,7 @@ class EvidenceReader:
             "p": None if math.isnan(p) else round(p, 4),
             "confidence": verdict.confidence,
             "band": verdicts.band_word(i),
-            "calibrated": verdicts.calibrated,
+            "calibrated": verdicts.calibrated and verdicts.band_word(i) is not None,  # rows since triage are not
             "reason": verdict.reason,
             "likelier": verdict.likelier_class,
             "policy": decision.trajectory.policy if decision.trajectory else None,

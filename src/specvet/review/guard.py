@@ -19,10 +19,10 @@ import json
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 65_536
@@ -80,6 +80,9 @@ class Access:
             parts = urlsplit(self.origin)
             if parts.scheme not in ("http", "https") or not parts.netloc or parts.path.strip("/") or parts.query:
                 raise AccessError(f"--origin {self.origin}: give scheme and name only, as in https://vi.example.org")
+            usual = ":443" if parts.scheme == "https" else ":80"
+            # As browsers write it: small letters, no usual port, no slash at the end.
+            object.__setattr__(self, "origin", f"{parts.scheme}://{parts.netloc.lower().removesuffix(usual)}")
 
     @property
     def cookie(self) -> str:
@@ -91,14 +94,14 @@ class Access:
         name = self.host.strip("[]")
         name = "127.0.0.1" if name == "0.0.0.0" else "::1" if name == "::" else name
         base = self.origin or f"http://{f'[{name}]' if ':' in name else name}:{self.port}"
-        return f"{base}/" + (f"?token={self.token}" if self.token else "")
+        return f"{base}/" + (f"?token={quote(self.token, safe='')}" if self.token else "")
 
     def names_us(self, host: str) -> bool:
         """Whether a Host header is one of ours."""
-        if self.origin is not None and host == urlsplit(self.origin).netloc:
+        if self.origin is not None and host.lower() == urlsplit(self.origin).netloc:
             return True
-        parts = urlsplit(f"//{host}")
         try:
+            parts = urlsplit(f"//{host}")
             name, port = parts.hostname or "", parts.port or 80
         except ValueError:
             return False
@@ -112,7 +115,7 @@ class Access:
 
     def is_ours(self, origin: str, host: str) -> bool:
         """Whether an Origin header is a page of this server, asked under `host`."""
-        return origin in (f"http://{host}", self.origin)
+        return origin in (f"http://{host}", f"http://{host.lower()}", self.origin)
 
     # --- cookies
 
@@ -191,12 +194,11 @@ class Guard:
             await _refuse(guarded, *refused)
 
     def _session(self, headers: Headers) -> Session | None:
-        jar: SimpleCookie = SimpleCookie()
+        # Other programs of this machine set cookies of any form, since browsers share them between ports.
+        text = cookie_parser(headers.get("cookie", "")).get(self._access.cookie)
         try:
-            jar.load(headers.get("cookie", ""))
-            morsel = jar.get(self._access.cookie)
-            return Session.read(morsel.value, self._access) if morsel is not None else None
-        except (CookieError, ValueError):
+            return Session.read(text, self._access) if text is not None else None
+        except ValueError:
             return None
 
     def _refusal(self, scope: Scope, headers: Headers, session: Session | None) -> tuple[int, str, str] | None:

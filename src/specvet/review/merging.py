@@ -68,18 +68,19 @@ def conflict(votes: Collection[Event]) -> str:
 def merged(votes: Sequence[Event]) -> Merged:
     """What the current votes on one spectrum and task amount to, one vote a reviewer."""
     first = [v for v in votes if not v.third]
-    why = conflict(first)
     thirds = sorted((v for v in votes if v.third), key=lambda v: v.n)
-    decisive = [thirds[-1]] if thirds and why else list(votes) if not why else []
+    # A third look that no longer settles anything, since a vote was taken back, is a vote like others.
+    while thirds and not conflict(first):
+        first.append(thirds.pop(0))
+    why = conflict(first)
     standing: Standing
     if not votes:
         standing = "none"
     elif why:
         standing = "settled" if thirds else "conflict"
     else:
-        standing = "single" if len(votes) == 1 else _agreed(votes)
-    if standing == "conflict":
-        decisive, why = [], why or conflict(votes)
+        standing = "single" if len(votes) == 1 else "agreed"
+    decisive = [thirds[-1]] if standing == "settled" else list(votes) if not why else []
     qualities = [v.quality for v in decisive if v.quality is not None]
     redshifts = [v.z for v in decisive if v.z is not None]
     comments = [(v.reviewer, v.comment) for v in votes if v.comment]
@@ -94,13 +95,8 @@ def merged(votes: Sequence[Event]) -> Merged:
         comment="; ".join(f"{who}: {text}" if len(votes) > 1 else text for who, text in comments),
         flagged=any(v.flagged for v in votes),
         reviewers=tuple(v.reviewer for v in votes),
-        why=why if standing in ("conflict", "settled") else "",
+        why=why,
     )
-
-
-def _agreed(votes: Sequence[Event]) -> Standing:
-    """A third look that no longer settles anything, since a vote was taken back, is a vote like others."""
-    return "conflict" if conflict(votes) else "agreed"
 
 
 def _plain(name: str | None) -> str:

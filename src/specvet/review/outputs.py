@@ -87,8 +87,9 @@ def export_reviewed(
     run = RunFolder.read(listing.run)
     try:
         make, sorted_by_triage = row_maker(run)
-        rows = _run_rows(run, listing, found, answers, make)
         base = verdict_sheet(run, tasks, answers, triage=sorted_by_triage)
+        nothing = dict.fromkeys(column.name for column in base.columns)
+        rows = _run_rows(run, listing, found, answers, make, nothing)
         says = f"decisions of people on the specvet run {run.path.resolve().name}: one row a spectrum and task"
         sheet = Sheet("REVIEW", says, (*base.columns, *REVIEW_COLUMNS), (*base.facts, *_facts(desk, wanted)))
         return write_rows(_kept(rows, wanted), out, kind, sheet, tell=tell)
@@ -146,8 +147,12 @@ def _run_rows(
     found: _Found,
     answers: Collection[str] | None,
     make: Callable[[Decision], dict[str, Any]],
+    nothing: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    """In the order of the run; of several samples of one question the first, as the page shows it."""
+    """In the order of the run; of several samples of one question the first, as the page shows it.
+
+    Behind them stand votes on what the run gives no answer to, their other cells as in `nothing`.
+    """
     items = {(file, row): item for file, row, item in zip(listing.files, listing.rows, listing.items, strict=True)}
     seen: set[tuple[str, str]] = set()
     for decision in run.decisions(tasks=list(found), answers=answers, with_trajectories=True):
@@ -157,6 +162,9 @@ def _run_rows(
             continue
         seen.add((item, decision.task))
         yield make(decision) | review_cells(votes.values())
+    if answers is None:  # files that could not be read, and tasks that the run has not come to yet
+        rest = {t: {i: v for i, v in by_item.items() if (i, t) not in seen} for t, by_item in found.items()}
+        yield from (nothing | row for row in _list_rows(listing, rest))
 
 
 def _list_rows(listing: Listing, found: _Found) -> Iterator[dict[str, Any]]:

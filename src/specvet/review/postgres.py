@@ -47,7 +47,7 @@ class PostgresStore:
             raise StoreError("--store postgresql://…: needs psycopg; pip install 'specvet[postgres]'") from None
         self._errors = psycopg.Error
         self._url = url
-        self.name = re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:…@", url)
+        self.name = re.sub(r"(password=)[^&]*", r"\1…", re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:…@", url))
         self._lock = threading.RLock()
         self._db: psycopg.Connection[Any] | None = None
         with self._lock, self._saying():

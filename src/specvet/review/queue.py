@@ -170,7 +170,7 @@ class Queue:
             verdicts.band_word(i) if verdicts is not None and told else None,
             VERDICTS[mine] if mine != NO_VOTE else None,
             int(board.votes[i]) - (mine != NO_VOTE),
-            bool(board.flagged[i]),
+            bool(board.flagged[i]) and not (self._blind and mine == NO_VOTE),
         ]
 
     def reviewed(self, task: str, reviewer: str | None) -> int:
@@ -205,7 +205,7 @@ class Queue:
         if wanted.third:
             mask &= board.conflict & ~decided
         if wanted.flagged:
-            mask &= board.flagged
+            mask &= board.flagged & (decided if self._blind else True)
         if wanted.assigned:
             mask &= self._board.assigned_to(reviewer, self._votes.assignment)
         if wanted.survey:

@@ -87,7 +87,9 @@ def _words(error: Exception) -> tuple[int, str, str]:
         case QueueError():
             return 400, str(error), "change the filter"
         case UnreadableError():
-            return 422, str(error), "flag it, or go on to the next"
+            moved = "no such file" in str(error) and not str(error).startswith("/")
+            start = "if all are missing, begin the review in the folder where the run was made; " if moved else ""
+            return 422, str(error), f"{start}flag it, or go on to the next"
         case ValidationError():
             first = error.errors(include_url=False, include_input=False)[0]
             return 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "change it and send it again"

@@ -212,6 +212,13 @@ def _join_triage(listing: Listing, folder: Path) -> None:
         if probability is not None:
             verdicts.p[place] = probability
             verdicts.calibrated = about is not None and about.get("calibration") is not None
+    readable = np.ones(len(listing), bool)
+    readable[list(listing.problems)] = False
+    later = sum(
+        int((readable & (v.answer != NOT_SAID) & (v.band == NOT_SAID)).sum()) for v in listing.verdicts.values()
+    )
+    if told and later:
+        listing.notices.append(f"{later:,} answers are newer than the triage of this run; run specvet triage again")
 
 
 # Lists ---------------------------------------------------------------------------------------------------------------

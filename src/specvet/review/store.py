@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from pydantic import ValidationError
+
 from specvet.records.database import naming_trouble, transaction
 from specvet.records.errors import RunError
 from specvet.review.events import Event, now
@@ -92,7 +94,12 @@ def body_of(event: Event) -> str:
 
 
 def event_of(n: int, body: str) -> Event:
-    return Event.model_validate_json(body).model_copy(update={"n": n})
+    """Raises `StoreError` for what is no event."""
+    try:
+        return Event.model_validate_json(body).model_copy(update={"n": n})
+    except ValidationError as e:
+        what = e.errors(include_url=False)[0]["msg"]
+        raise StoreError(f"event {n} of the store cannot be read ({what}); restore it from a copy") from None
 
 
 class SqliteStore:
@@ -113,6 +120,7 @@ class SqliteStore:
         except RunError as e:
             raise StoreError(f"{e} (or give another --store)") from e
         self._secret = bytes.fromhex(row[0])
+        self._file = _identity(path)
 
     @property
     def secret(self) -> bytes:
@@ -124,6 +132,8 @@ class SqliteStore:
         return [event_of(*row) for row in rows]
 
     def write(self, do: Callable[[Writing], T]) -> T:
+        if _identity(self._path) != self._file:
+            raise StoreError(f"{self._path}: was moved, removed or replaced since it was opened; put it back")
         with self._lock, transaction(self._db, self._path):
             return do(self)
 
@@ -137,6 +147,15 @@ class SqliteStore:
         with self._lock, suppress(sqlite3.Error):
             self._db.execute("PRAGMA optimize")
             self._db.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file lies there: one that was removed is written to without an error, and lost when it is closed."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _opened(path: Path) -> sqlite3.Connection:

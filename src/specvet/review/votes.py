@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from specvet.review.events import Event
 
@@ -67,13 +67,13 @@ class Votes:
         """Current votes by reviewer: the newest decision of each that was not taken back."""
         return {who: stack[-1] for who, stack in self._stacks.get((item, task), {}).items() if stack}
 
-    def newest(self, reviewer: str, task: str, item: str | None = None) -> Event | None:
-        """A reviewer's newest decision that was not taken back, of a task, or of one item of it."""
+    def newest(self, reviewer: str, task: str, item: str | None, among: Container[str]) -> Event | None:
+        """A reviewer's newest decision that was not taken back, of a task's items `among`, or of one item of it."""
         if item is not None:
             stack = self._stacks.get((item, task), {}).get(reviewer)
             return stack[-1] if stack else None
-        line = self._in_time.get((reviewer, task))
-        return line[-1] if line else None
+        line = self._in_time.get((reviewer, task), ())
+        return next((e for e in reversed(line) if e.item in among), None)
 
     def history(self, item: str, task: str) -> list[Event]:
         """Everything done about an item, oldest first."""

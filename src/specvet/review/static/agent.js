@@ -1,6 +1,6 @@
 // What the agent said and where it looked, beside what was measured there; and what people decided.
 
-import { byId, element, fill, number } from "./dom.js";
+import { byId, element, fill, number, valueAndError } from "./dom.js";
 
 const STATES = { supported: "supported", contradicted: "contradicted", not_measurable: "not measurable" };
 
@@ -68,7 +68,7 @@ export function showDecisions(history, reviewer) {
 }
 
 function sentence(vote) {
-  const parts = [vote.verdict, vote.quality ? `quality ${vote.quality}` : "", vote.likelier ? `likelier ${vote.likelier}` : "",
+  const parts = [vote.verdict, (vote.quality ?? null) === null ? "" : `quality ${vote.quality}`, vote.likelier ? `likelier ${vote.likelier}` : "",
     vote.issues ? `issues ${vote.issues}` : "", vote.flagged ? "flagged" : "", vote.comment ? `“${vote.comment}”` : ""];
   return parts.filter(Boolean).join(", ");
 }
@@ -111,8 +111,7 @@ function claimsOf(claims) {
 const measuredOf = (items, kind) => element("ul", { class: `claims ${kind}` }, items.map((m) => element("li", {}, measuredText(m))));
 
 function measuredText(m) {
-  const error = m.error !== null && m.error !== undefined ? ` ± ${number(m.error, 2)}` : "";
-  const value = m.value === null || m.value === undefined ? "not measurable" : `${number(m.value)}${error}${m.unit ? ` ${m.unit}` : ""}`;
+  const value = m.value === null || m.value === undefined ? "not measurable" : `${valueAndError(m.value, m.error)}${m.unit ? ` ${m.unit}` : ""}`;
   return `${m.name} ${value}${m.says ? `: ${m.says}` : ""}${m.note ? ` (${m.note})` : ""}`;
 }
 

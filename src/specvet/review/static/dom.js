@@ -28,6 +28,13 @@ export function number(value, digits = 3) {
   return text.replace("-", "−");
 }
 
+/** `5.551 ± 0.086`: the error with two figures, the value to match; without an error as `number`. */
+export function valueAndError(value, error) {
+  if (!(error > 0) || !Number.isFinite(error)) return number(value);
+  const decimals = Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(error))));
+  return `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`.replace("-", "−");
+}
+
 /** Milliseconds that a word on what has happened stays; a problem stays until the next one. */
 const STAYS = 4000;
 

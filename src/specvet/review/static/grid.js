@@ -62,7 +62,7 @@ export class Grid {
       const picture = this.pictures.get(tile.dataset.item);
       const frame = picture && wholeFrame(picture.wave, picture.flux);
       if (frame) sketch(tile.querySelector("canvas"), picture.wave, picture.flux, frame);
-      else if (picture?.error) tile.querySelector(".id").textContent = `${picture.id ?? tile.dataset.item}: ${picture.error}`;
+      else if (picture) tile.querySelector(".id").textContent = `${picture.id ?? tile.dataset.item}: ${picture.error ?? "no good pixels"}`;
     }
   }
 

@@ -60,7 +60,9 @@ export class Look {
   /** What the axis measures, in words: `Wavelength (Å, vacuum, rest frame)`. */
   get axis() {
     const medium = this.spectrum.medium === "unknown" ? "air or vacuum?" : this.spectrum.medium;
-    return `Wavelength (Å, ${medium}, ${this.setting.rest ? "rest frame" : "as observed"})`;
+    const { rest, z, velocity } = this.setting;
+    const known = z !== 0 || velocity !== 0 || (this.spectrum.z ?? null) !== null || this.spectrum.frame === "rest";
+    return `Wavelength (Å, ${medium}, ${rest ? (known ? "rest frame" : "rest frame if z is 0") : "as observed"})`;
   }
 
   /** [x, raw flux, shown flux] for uPlot: null where nothing is known, and between arms that do not meet. */

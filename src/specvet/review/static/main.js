@@ -86,8 +86,8 @@ async function decide(verdict) {
     form.done();
     countSoon();
     await walk.next();
-    announce(`${verdict} saved. ${byId("object-id").textContent || byId("no-plot").textContent}`);
-    if (entry.hidden) reveal(item, verdict);
+    announce(`${verdict} saved. Now ${byId("object-id").textContent || byId("no-plot").textContent}`);
+    if (entry.hidden) reveal(item, verdict, entry.spectrum?.id || item);
   } catch (error) {
     if (!(error instanceof api.ApiError)) throw error;
     announce(`not saved: ${error.message}${error.remedy ? `; ${error.remedy}` : ""}`, "problem");
@@ -97,9 +97,9 @@ async function decide(verdict) {
 }
 
 /** Blind mode: what the agent had said of the spectrum that has just been decided. */
-async function reveal(item, verdict) {
+async function reveal(item, verdict, id) {
   const { evidence } = await walk.ahead.get(item, walk.task);
-  if (evidence?.verdict) announce(`${verdict} saved; the agent had said ${evidence.verdict}`);
+  if (evidence?.verdict) announce(`${id}: ${verdict} saved; the agent had said ${evidence.verdict}`);
 }
 
 const undo = guarded(async () => {
@@ -201,7 +201,9 @@ function wire() {
     yes: single(() => decide("YES")), no: single(() => decide("NO")), unsure: single(() => decide("UNSURE")),
     quality0: quality(0), quality1: quality(1), quality2: quality(2), quality3: quality(3), quality4: quality(4),
     flag: single(() => announce(form.flag() ? "flagged" : "not flagged")), comment: single(focus("comment")), undo,
-    next: single(guarded(() => walk.next())), back: single(guarded(() => walk.back())),
+    next: single(guarded(() => walk.next())), back: single(guarded(async () => {
+      if ((await walk.back()) === false) announce("Nothing before this in the queue; Q changes what it shows");
+    })),
     queue: open.queue, grid: toggleGrid, links: single(open.links), more: single(open.more), help: open.help, guide: open.guide,
     earlierWindow: single(() => viewer.step(-1)), laterWindow: single(() => viewer.step(1)), reset: single(() => viewer.reset()),
     left: single(() => viewer.plot.pan(-0.2)), right: single(() => viewer.plot.pan(0.2)),

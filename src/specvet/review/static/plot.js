@@ -120,7 +120,7 @@ export class SpectrumPlot {
       scales: { x: { time: false, auto: false }, y: { auto: false } },
       axes: [
         { ...axis, size: 30, labelSize: 18, label: () => this.look?.axis ?? "", space: 70, values: (_, ticks) => ticks.map(String) },
-        { ...axis, size: 48, labelSize: 18, label: () => this.#fluxLabel(), values: (_, ticks) => ticks.map((y) => this.#fluxTick(y)) },
+        { ...axis, size: 48, labelSize: 18, label: () => this.#fluxLabel(), splits: (u, _, low, high) => ticksOf(low, high, u.height / 40), values: (_, ticks) => ticks.map((y) => this.#fluxTick(y)) },
       ],
       series: [{}, line("faint", 1), line("flux", 1)],
       hooks: {
@@ -133,7 +133,7 @@ export class SpectrumPlot {
   }
 
   #fluxLabel() {
-    const unit = this.look?.spectrum.unit;
+    const unit = unitWords(this.look?.spectrum.unit ?? "");
     const power = this.exponent ? ` / 10${superscript(this.exponent)}` : "";
     return `Flux${power}${unit ? ` (${unit.length > 36 ? `${unit.slice(0, 35)}…` : unit})` : ""}`;
   }
@@ -241,10 +241,26 @@ export class SpectrumPlot {
   }
 }
 
+/** A unit as people write it: `10**-17 erg/(s cm2 Angstrom)` is `10⁻¹⁷ erg / (s cm² Å)`. */
+export function unitWords(unit) {
+  return unit.replace(/\*\*([-+]?\d+)|\^([-+]?\d+)/g, (_, a, b) => superscript(Number(a ?? b)))
+    .replace(/\bcm2\b/g, "cm²").replace(/\bAngstroms?\b/gi, "Å").replace(/\s*\/\s*/g, " / ");
+}
+
 /** The power of ten to take out of an axis; 0 where numbers read well as they are. */
 function commonExponent(most) {
   const exponent = most > 0 ? Math.floor(Math.log10(most)) : 0;
   return exponent >= -2 && exponent <= 4 ? 0 : exponent;
+}
+
+/** Round values from low to high, about so many. uPlot's own end at steps of 1e-16, and fluxes are as small as that. */
+export function ticksOf(low, high, most) {
+  const least = (high - low) / Math.max(2, most);
+  if (!(least > 0) || !Number.isFinite(least)) return [low];
+  const power = Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((m) => Number(`${m}e${power}`)).find((s) => s >= least * 0.999);
+  const first = Math.ceil(low / step), n = Math.floor(high / step) - first + 1;
+  return Array.from({ length: n }, (_, i) => (first + i) * step);
 }
 
 function superscript(n) {

@@ -187,8 +187,7 @@ export class Viewer {
 
   #tools() {
     const { rest, z, velocity, smoothing } = this.setting;
-    byId("frame").textContent = rest ? "Rest frame" : "Observed";
-    byId("frame").setAttribute("aria-label", `Frame: ${rest ? "rest" : "observed"}`);
+    byId("frame").setAttribute("aria-pressed", String(rest));
     byId("smoothing").value = smoothing;
     byId("smoothing").setAttribute("aria-valuetext", smoothing ? `Gaussian of ${smoothing} pixels` : "none");
     byId("velocity").setAttribute("aria-valuetext", `${velocity} kilometres a second`);

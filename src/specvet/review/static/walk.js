@@ -64,15 +64,16 @@ export class Walk {
     return this.#present();
   }
 
+  /** The spectrum before; false where there is none. */
   async back() {
     if (this.entry === null && this.item !== null) return this.#present();
     if (this.place > 0) {
       this.place -= 1;
       return this.#present();
     }
-    if (this.item === null) return undefined;
+    if (this.item === null) return false;
     const { items } = await api.next({ ...this.#asked(), after: this.item, back: 1, n: 1 });
-    if (!items.length) return undefined;
+    if (!items.length) return false;
     this.passed.unshift(items[0]);
     this.place = 0;
     return this.#present();

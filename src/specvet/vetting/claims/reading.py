@@ -20,6 +20,9 @@ from specvet.vetting.claims.naming import Mention, Named, Names, Reading
 MAX_TEXT = 20_000
 """Characters of one turn that are read: a model that loops may write for ever."""
 
+MAX_SENTENCE = 600
+"""And of one sentence: what has no end is no sentence, and the time to read one grows with the square of its length."""
+
 
 @dataclass(frozen=True, slots=True)
 class Number:
@@ -58,7 +61,7 @@ _PLANS = re.compile(
     r"should|would|could|might|may|cannot|can|will|if|whether|unless|expect\w*|typical\w*|usual\w*|requires?|"
     r"(?:to|and) (?:confirm|verify|see|find|test|disprove|rule)|depends?|decides?|hangs on|matters? most|focus\w*|"
     r"deceive\w*|keep in mind|mistaken|trap|distinguish\w*|criteri\w+|candidates?|next|rival|characteris\w+|"
-    r"characteriz\w+|speaks?|argue)\b"
+    r"characteriz\w+|speaks?|argue|mean an?)\b"
     r"|^(?:first|next|now|then|confirm|hope|close|aside|start|begin|missing|support|on to|further)\b",
     re.IGNORECASE,
 )
@@ -77,6 +80,12 @@ _NOT = re.compile(
     r"smoothly|straight|invisible|shallow)\b|n't\b",
     re.IGNORECASE,
 )  # fmt: skip
+_TWICE = re.compile(
+    r"\b(?:not (?:only|just|surprising\w*)|(?:not|isn't|aren't) (?:\w+ ){0,3}(?:absent|missing|lacking)|far from|"
+    r"except\w*|apart from|other than|no (?:doubt|question)|without (?:a |any )?doubt)\b",
+    re.IGNORECASE,
+)
+"""A denial that does not deny what stands beside it: `Hα is not absent`, `not only Hα`, `no emission except Hα`."""
 _INSTRUMENT = re.compile(r"\bwithout (?:the |its )?(?:instrument|any zoom|zoom)\w*", re.IGNORECASE)
 _RISE = re.compile(r"\b(?:rises?|rise instead|the other way|no such edge)\b", re.IGNORECASE)
 _EMISSION = re.compile(r"\b(?:emission|emits?|emitting)\b", re.IGNORECASE)
@@ -90,8 +99,11 @@ _THERE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<value>[−-]?\d+(?:\.\d+)?)(?: ?(?:±|\+/-) ?\d+(?:\.\d+)?)?(?: ?(?P<unit>Å|A\b|km/s|km s-1|%))?"
+    r"(?<![\w.])(?P<value>[−-]?(?:\d{1,3},\d{3}(?= ?km)|\d+(?:\.\d+)?))"
+    r"(?: ?(?:±|\+/-) ?\d+(?:\.\d+)?)?(?: ?(?P<unit>Å|A\b|km/s|km s-1|%))?"
 )
+_OTHER_UNIT = re.compile(r" ?(?:m[ÅA]|nm|[µμ]m)\b|[eE][+−-]?\d")
+"""Behind a number that is not what its digits say."""
 _OF_WIDTH = re.compile(r"\b(?:EW|equivalent width)\b", re.IGNORECASE)
 _MOST = re.compile(r"\b(?:at most|below|under|less than)\b|<", re.IGNORECASE)
 _LEAST = re.compile(r"\b(?:at least|above|over|more than|exceeds?)\b|>", re.IGNORECASE)
@@ -115,7 +127,7 @@ _LIST_ITEM = 14
 def stated_in(text: str, names: Names) -> Iterator[Stated]:
     """What a text claims, in its order."""
     text = _TAG.sub(" ", text[:MAX_TEXT])
-    for sentence in map(str.strip, _SENTENCE.split(text)):
+    for sentence in (whole.strip()[:MAX_SENTENCE] for whole in _SENTENCE.split(text)):
         mentions = names.in_text(sentence) if sentence else []
         # Words of a reading itself (`any normal star would show`) are no plan.
         if mentions and not _PLANS.search(_without(sentence, [m for m in mentions if m.reading is not None])):
@@ -215,7 +227,7 @@ def _reads_alone(here: Sequence[Mention], words: str) -> bool:
 
 def _says(words: str) -> Says | None:
     """The polarity that words give to the names beside them; None where they give none."""
-    if _DOUBTS.search(words):
+    if _DOUBTS.search(words) or _TWICE.search(words):
         return None
     words = _INSTRUMENT.sub(" ", words)
     negated = _NOT.search(words) is not None
@@ -249,7 +261,7 @@ def _claims(sentence: str, group: _Group) -> Iterator[Stated]:
         of = number if i == len(group.mentions) - 1 else None
         bare = says is None and number is None and _alone(group)
         if mention.reading is not None and (mention.named is None or bare):
-            negated = _NOT.search(_INSTRUMENT.sub(" ", group.words)) is not None
+            negated = _NOT.search(_INSTRUMENT.sub(" ", _TWICE.sub(" ", group.words))) is not None
             yield Stated(text, "reading", mention.named, mention.reading, of, negated)
             continue
         if mention.named is None:
@@ -278,10 +290,10 @@ def _number(words: str) -> Number | None:
     """The number that a group gives: a width in Å or km/s, or a ratio; None without any, and for wavelengths."""
     plain = _unranged(words)
     for m in _NUMBER.finditer(plain):
-        if m["unit"] == "%":
+        if m["unit"] == "%" or (m["unit"] is None and _OTHER_UNIT.match(plain, m.end())):
             continue
         unit = {"A": "Å", "km s-1": "km/s"}.get(m["unit"] or "", m["unit"] or "")
-        value = float(m["value"].replace("−", "-"))
+        value = float(m["value"].replace("−", "-").replace(",", ""))
         if unit == "" and _OF_WIDTH.search(plain[: m.start()]):
             unit = "Å"
         if (unit == "Å" and abs(value) > 1000.0) or (unit == "" and abs(value) > 20.0) or "S/N" in plain[: m.start()]:

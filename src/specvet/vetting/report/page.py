@@ -103,7 +103,7 @@ def render(
         tasks: tell of these tasks only; None tells of all.
         limit: show only so many spectra, the most urgent; None shows all.
         progress: told after each spectrum.
-        tell: told what `limit` leaves out, in words, as the page says it too.
+        tell: told what `limit` leaves out and what has no pictures, in words, as the page says it too.
 
     Raises:
         ValueError: `decisions` is an iterator and there is no `overview`; an unknown answer; limit below 1.
@@ -135,6 +135,11 @@ def render(
         _replace(out, book, notes)
     if tell is not None and len(shown) < len(order):
         tell(notes[-1])
+    if tell is not None and book.n_missing:
+        tell(
+            f"{book.n_missing:,} of the spectra shown could not be read again, or have changed: they have no pictures. "
+            "Relative paths start at the folder where the run was made"
+        )
     return out
 
 

@@ -39,7 +39,7 @@ def write_report(
         tasks: tell of these tasks only (keys).
         limit: show only so many spectra, the most urgent: YES first, then UNSURE, then the rest.
         progress: told (spectra done, spectra in all).
-        tell: told what `limit` leaves out, in words, as the page says it too.
+        tell: told what `limit` leaves out and what has no pictures, in words, as the page says it too.
 
     Returns:
         The path of the page.

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from specvet.vetting.triage.cases import FEATURES, Case
 
@@ -43,9 +44,16 @@ class Feature(_Part):
 
     name: str
     mean: float
-    scale: float
+    scale: float = Field(gt=0)
     missing: bool
     """Whether some cases lacked it, so that lacking it has a weight of its own."""
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in FEATURES:
+            raise ValueError(f"there is no feature {name!r}")
+        return name
 
 
 Spread = dict[Literal["YES", "NO"], tuple[float, ...]]
@@ -82,6 +90,17 @@ class TaskCalibration(_Part):
     undecided: dict[Literal["YES", "NO"], int] = {}
     """Cases that the policy decided not, of members and others: they go to a person and are never lost."""
 
+    @model_validator(mode="after")
+    def _in_order(self) -> TaskCalibration:
+        """Thresholds are read off by rank, so that a promise hangs on the order."""
+        for name in ("members", "others", "log_odds", "mapped"):
+            values = getattr(self, name)
+            if any(a > b for a, b in pairwise(values)):
+                raise ValueError(f"{name} are not in rising order")
+        if len(self.log_odds) != len(self.mapped):
+            raise ValueError("log_odds and mapped are not of one length")
+        return self
+
 
 class Calibration(_Part):
     """All that `specvet triage` needs of a labelled run."""
@@ -107,6 +126,16 @@ class Calibration(_Part):
     labels: dict[str, Any] = {}
     """Where the labels came from: file, its SHA-256, how many were used and left out."""
     versions: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _fits(self) -> Calibration:
+        if len({f.name for f in self.features}) != len(self.features):
+            raise ValueError("a feature stands there twice")
+        wanted = len(self.features) + sum(f.missing for f in self.features)
+        for model in (self.pooled, *(task.model for task in self.tasks.values())):
+            if len(model.weights) != wanted:
+                raise ValueError(f"a model has {len(model.weights)} weights where {wanted} are wanted")
+        return self
 
     def scaled(self, cases: Sequence[Case]) -> Floats:
         """Features as the models take them, (cases, weights)."""

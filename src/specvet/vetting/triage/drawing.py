@@ -94,7 +94,8 @@ def _spread(axes: Any, triage: Triage, task: str, *, calibrated: bool) -> None:
     values = [(r.evidence if calibrated else r.probability, r.band) for r in rows]
     known = np.array([v for v, _ in values if v is not None])
     lost = len(rows) - known.size
-    axes.set_title(f"{task}: {len(rows):,} cases" + (f", {lost:,} without" if lost else ""), fontsize=8, loc="left")
+    without = f", {lost:,} without {'evidence' if calibrated else 'p(YES)'}" if lost else ""
+    axes.set_title(f"{task}: {len(rows):,} cases{without}", fontsize=8, loc="left")
     if known.size:
         edges = (
             np.linspace(min(known.min(), -1e-9), max(known.max(), 1e-9), 41) if calibrated else np.linspace(0, 1, 41)

@@ -63,7 +63,10 @@ def warnings_of(calibration: Calibration, cases: Sequence[Case], prevalence: flo
         # 95 % point of the distance between two samples of one distribution.
         noise = 1.36 * math.sqrt(1.0 / x.size + 1.0 / max(members, 1))
         if distance is not None and distance > max(LARGE, COARSE + noise):
-            medians = f"median {np.median(x):.2f}, in the calibration set {_middle(spread, prevalence):.2f}"
+            here, there = float(np.median(x)), _middle(spread, prevalence)
+            if feature.name == "snr":  # kept as decimal logarithm
+                here, there = 10.0**here, 10.0**there
+            medians = f"median {here:.3g}, in the calibration set {there:.3g}"
             text = f"{WORDS[feature.name]} are spread differently (distance {distance:.2f}; {medians})"
             far.append((distance, text))
     return told + [text for _, text in sorted(far, reverse=True)]

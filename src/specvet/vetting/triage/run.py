@@ -16,7 +16,7 @@ from specvet.vetting.triage.cases import Look, Place, cases_of
 from specvet.vetting.triage.folder import read_told
 from specvet.vetting.triage.looks import Measuring, RunIndices
 from specvet.vetting.triage.settings import Settings
-from specvet.vetting.triage.sorting import Triage, sort
+from specvet.vetting.triage.sorting import EVERY, Triage, sort
 from specvet.vetting.triage.truths import Matched, Truth, match, noting_truths
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def calibrate_run(
         raise TriageError(
             f"{run.path}: its questions carry no answers; give labels with --labels"
             if labels is None
-            else "the labels hold no YES and no NO"
+            else "the labels hold no YES and no NO about a file that is there; --root DIR says where their paths start"
         )
     found = match(cases, [run.own_key(c.file) for c in cases], truths, vague)
     if not found.labelled:
@@ -108,6 +108,8 @@ def sort_run(
         keys=[run.own_key(c.file) for c in cases],
         flagged=flagged_in(run.path),
     )
+    if unknown := sorted(set(settings.prevalence if settings else ()) - {EVERY, *found.tasks}):
+        notices.append(f"a prevalence is given for {', '.join(unknown)}, of which this run holds no case")
     found.notices = notices
     return found
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class Settings(BaseModel):
@@ -10,7 +14,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    prevalence: dict[str, float] = {}
+    prevalence: dict[str, Share] = {}
     """Share of members (0-1) by task, `*` for all others; it is estimated where none is given."""
     max_lost: float = Field(default=0.02, gt=0, lt=1)
     """Of the true objects, that may be rejected."""
