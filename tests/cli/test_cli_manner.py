@@ -10,8 +10,9 @@ import pytest
 import yaml
 from cli_lab import write_star
 
+from specvet.cli import asking
 from specvet.cli.main import main
-from specvet.policies.manner import NANO
+from specvet.policies.manner import NANO, PUBLISHED
 from specvet.records import RunFolder
 from specvet.records.schema import TrajectoryRecord
 from specvet.tasks import SHORT_SYSTEM_TEXT, SYSTEM_TEXT
@@ -200,3 +201,9 @@ def test_the_wordings_differ_in_what_the_model_is_told(tmp_path: Path, folder: P
     assert "spectral_visualization_tool" not in words["short"]
     assert SYSTEM_TEXT[:40] in words["full"]
     assert "spectral_visualization_tool" in words["full"]
+
+
+def test_where_no_model_is_named_it_is_said_that_random_weights_answer() -> None:
+    told = [asking.manner_for(policy, model, {}, PUBLISHED)[1] for policy, model in (("torch", None), ("openai", None))]
+    assert told == [asking.RANDOM_WEIGHTS, ""]
+    assert "means nothing" in asking.RANDOM_WEIGHTS

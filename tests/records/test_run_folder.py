@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -221,6 +222,18 @@ def test_a_run_of_another_kind_is_refused(tmp_path):
         pass
     with pytest.raises(RunError, match="of kind 'eval', not 'vet'"):
         RunFolder.open(tmp_path / "run")
+
+
+def test_a_run_that_another_process_makes_just_now_is_no_strange_folder(tmp_path, monkeypatch):
+    listing = Path.iterdir
+
+    def made_meanwhile(folder):
+        (folder / "run.lock").touch()
+        return listing(folder)
+
+    monkeypatch.setattr(Path, "iterdir", made_meanwhile)
+    with RunFolder.open(tmp_path, shared=True) as run:
+        assert run.kind == "vet"
 
 
 def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path):

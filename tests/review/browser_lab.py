@@ -41,8 +41,9 @@ def chromium() -> str | None:
     return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Ended with its module: while it lives, no other test of the process can run an event loop."""
     program = chromium()
     if program is None:
         pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
@@ -72,7 +73,7 @@ class _Tab:
             self.troubles.append(message.text)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def usual_tab(browser: Browser) -> _Tab:
     """One that tests share, each with empty cookies: a new one costs half a second."""
     return _Tab(browser.new_context(viewport=VIEWPORT).new_page())

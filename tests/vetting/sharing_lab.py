@@ -57,6 +57,7 @@ def main(out: str, listed: str, workers: str, die_at: str, shards: str) -> None:
                 status = 0
             except BaseException:
                 traceback.print_exc()
+                os.write(opened, b".")  # lets the others go on
             finally:
                 os._exit(status)
         children.append(child)

@@ -41,6 +41,10 @@ Size = Annotated[
 ]
 
 
+RANDOM_WEIGHTS = "no --model: tiny random weights answer, to try the machinery; what they say means nothing"
+"""What is said of the `torch` policy without a model."""
+
+
 def own_manner(policy: str, model: str | None) -> Manner | None:
     """How the folder of a model that runs here says that it is asked; None where it says nothing."""
     from specvet.policies.manner import manner_of
@@ -53,7 +57,7 @@ def own_manner(policy: str, model: str | None) -> Manner | None:
 
 
 def manner_for(policy: str, model: str | None, given: dict[str, Any], usual: Manner) -> tuple[Manner, str]:
-    """How to ask, and a line that says whose word it is; empty where the model's folder says nothing.
+    """How to ask, and a line that says whose word it is, or that no model answers; else empty.
 
     `given` is what the command line says, by `Manner`'s names, None for what it does not.
     """
@@ -68,7 +72,7 @@ def manner_for(policy: str, model: str | None, given: dict[str, Any], usual: Man
     with failing(USAGE, ValueError):
         manner = settled(own, given, usual)
     if own is None:
-        return manner, ""
+        return manner, RANDOM_WEIGHTS if policy == "torch" and model is None else ""
     name = Path(model).name if model else policy
     changed = [option for field, option in _OPTIONS if getattr(manner, field) != getattr(own, field)]
     but = f"; otherwise as you said: {', '.join(changed)}" if changed else ""

@@ -23,8 +23,7 @@ def check_folder(folder: Path) -> None:
         raise RunError(f"{folder}: lies on a read-only file system; give another --out")
     if not os.access(near, os.W_OK | os.X_OK):
         raise RunError(f"{folder}: may not be written; give another --out")
-    # The lock is the first thing a run writes: a folder with it was ours, however early it was left.
-    if folder.is_dir() and not (folder / "run.lock").exists() and not (folder / "run.db").exists():
+    if folder.is_dir():
         _refuse_strangers(folder)
 
 
@@ -72,7 +71,9 @@ def remove_leftovers(folder: Path, parts: set[int]) -> None:
 
 
 def _refuse_strangers(folder: Path) -> None:
-    strangers = sorted(p.name for p in folder.iterdir())
-    if strangers:
-        some = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+    names = sorted(p.name for p in folder.iterdir())
+    # The lock is the first thing a run writes: a folder with it was ours, however early it was left. Both are looked
+    # for in one listing, since another process may be making the run just now.
+    if names and not {"run.lock", "run.db"}.intersection(names):
+        some = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         raise RunError(f"{folder}: holds other files ({some}) and is no run; give an empty or a new folder as --out")
