@@ -86,7 +86,9 @@ def test_the_session_tells_what_is_reviewed_and_how_to_draw_it(page: Browser) ->
     assert told["reviewer"] == "Ann"
     (task,) = told["tasks"]
     assert task["key"] == "cv"
-    assert {"name": "Hα", "wave": 6562.8, "kind": "either"} in task["lines"]
+    assert {"name": "Hα", "wave": 6562.8, "kind": "either", "own": True} in task["lines"]
+    own = {line["name"]: line["own"] for line in task["lines"]}
+    assert (own["Ca II 8542"], own["Pa15 8545"]) == (True, False)  # names of a task's own lines go before others'
     assert [w["key"] for w in task["windows"]][:2] == ["halpha", "hbeta"]
     waves = [line["wave"] for line in task["lines"]]
     assert min(np.diff(waves)) > 0

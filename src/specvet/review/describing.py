@@ -17,11 +17,17 @@ _SAME_LINE = 2.5
 def described(task: Task) -> dict[str, Any]:
     """What `/api/session` says of a task."""
     own = [(f, w) for w in task.windows for f in w.features]
-    lines = {f.name: {"name": f.name, "wave": _air(f), "kind": f.kind} for f, _ in own if not f.kind.startswith("band")}
+    lines = {
+        f.name: {"name": f.name, "wave": _air(f), "kind": f.kind, "own": True}
+        for f, _ in own
+        if not f.kind.startswith("band")
+    }
     waves = [line["wave"] for line in lines.values()]
     for line in LINES:
         if task.key in line.tasks and all(abs(line.air - wave) > _SAME_LINE for wave in waves):  # type: ignore[operator]
-            lines.setdefault(line.name, {"name": line.name, "wave": round(line.air, 3), "kind": line.seen})
+            lines.setdefault(
+                line.name, {"name": line.name, "wave": round(line.air, 3), "kind": line.seen, "own": False}
+            )
     bands = {f.name: _band(f, w) for f, w in own if f.kind.startswith("band")}
     return {
         "key": task.key,

@@ -127,7 +127,7 @@ function drawAirNames(u, look) {
 /** More lines than this in view are drawn as short strokes at the top: dozens would hide the spectrum. */
 const MOST_WHOLE = 10;
 
-/** Lines of the class with names in rows above the frame, short names first; a name without room keeps its line. */
+/** Lines of the class with names in rows above the frame, the task's own first, then short names; a name without room keeps its line. */
 function drawLines(u, look, marks) {
   const { ctx, bbox } = u;
   const right = bbox.left + bbox.width, foot = bbox.top + bbox.height;
@@ -136,9 +136,9 @@ function drawLines(u, look, marks) {
     ctx.fillStyle = colour("mark");
     if (to > from) ctx.fillRect(from, bbox.top + scaled(3), to - from, scaled(4));
   }
-  const heads = marks.bands.map((band) => ({ name: band.name, wave: band.head ?? band.low, kind: "band" }));
+  const heads = marks.bands.map((band) => ({ name: band.name, wave: band.head ?? band.low, kind: "band", own: true }));
   const inside = [...marks.lines, ...heads].map((line) => ({ ...line, x: across(u, look.line(line.wave)) })).filter(({ x }) => x >= bbox.left && x <= right);
-  inside.sort((a, b) => a.name.length - b.name.length || a.x - b.x);
+  inside.sort((a, b) => (b.own === true) - (a.own === true) || a.name.length - b.name.length || a.x - b.x);
   const rows = Array.from({ length: Math.max(1, Math.floor((bbox.top - scaled(2)) / scaled(14))) }, () => []);
   const end = inside.length > MOST_WHOLE ? bbox.top + scaled(16) : foot;
   for (const { name, kind, x } of inside) {
