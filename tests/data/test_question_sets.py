@@ -15,12 +15,13 @@ from specvet.data import question_sets
 from specvet.data.asking import load_questions
 from specvet.data.drawing import CONTAINERS, Draws, Streams, kinds_drawn, planned, see
 from specvet.data.errors import InputError
-from specvet.data.question_sets import QuestionSet, make_question_set
+from specvet.data.question_sets import make_question_set
 from specvet.data.realvi import COVERAGE
 from specvet.data.simulate.kinds import KINDS, TASKS
 from specvet.data.simulate.libraries import observe_by_library
 from specvet.data.simulate.physics import normalised, power_law
 from specvet.data.simulate.source import GRID, Source
+from specvet.data.sliced import Made
 from specvet.tools import ZoomTool
 
 N = 20
@@ -29,7 +30,7 @@ STREAMS = Streams(version=1, row=51, source=52, observation=53, first=1)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> QuestionSet:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(question_sets, "SLICE", 8)
         return make_question_set(tmp_path_factory.mktemp("asked") / "set", N, DRAWS, workers=1)
@@ -40,7 +41,7 @@ def facts(folder: Path) -> dict[str, dict[str, str]]:
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
-def test_every_question_can_be_asked_and_has_the_answer_of_its_kind(made: QuestionSet) -> None:
+def test_every_question_can_be_asked_and_has_the_answer_of_its_kind(made: Made) -> None:
     found = load_questions(str(made.path), style="compact")
     told = facts(made.folder)
     assert not found.rejects
@@ -56,7 +57,7 @@ def test_every_question_can_be_asked_and_has_the_answer_of_its_kind(made: Questi
     assert made.stats["megabytes"] * 1e6 / N < 20_000
 
 
-def test_spectra_are_told_as_their_containers_tell_them(made: QuestionSet) -> None:
+def test_spectra_are_told_as_their_containers_tell_them(made: Made) -> None:
     found = load_questions(str(made.path), style="compact")
     told = facts(made.folder)
     assert {row["container"] for row in told.values()} == set(CONTAINERS)
@@ -81,7 +82,7 @@ def test_spectra_are_told_as_their_containers_tell_them(made: QuestionSet) -> No
 
 
 def test_an_interrupted_call_goes_on_and_equals_an_uninterrupted_one(
-    made: QuestionSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question_sets, "SLICE", 8)
     real = question_sets._make_slice

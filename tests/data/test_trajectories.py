@@ -16,7 +16,8 @@ from specvet.data.demonstrations import read_demonstrations
 from specvet.data.errors import InputError
 from specvet.data.pictures import picture, picture_bytes, picture_size
 from specvet.data.simulate.kinds import KINDS, TASKS
-from specvet.data.trajectories import Settings, Trajectories, make_trajectories
+from specvet.data.sliced import Made
+from specvet.data.trajectories import Settings, make_trajectories
 from specvet.tasks import strict_answer
 
 TERSE = Settings(seed=4, voice="terse", wording="short", picture_size="tiny")
@@ -24,7 +25,7 @@ N = 10
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Trajectories:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trajectories, "SLICE", 4)
         return make_trajectories(tmp_path_factory.mktemp("bulk") / "set", N, TERSE, workers=1)
@@ -35,7 +36,7 @@ def truth(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_every_demonstration_ends_with_the_answer_of_its_kind(made: Trajectories) -> None:
+def test_every_demonstration_ends_with_the_answer_of_its_kind(made: Made) -> None:
     rows = {row["id"]: row for row in truth(made.folder)}
     found = read_demonstrations(str(made.path))
     assert [one.id for one in found] == list(rows)
@@ -48,14 +49,14 @@ def test_every_demonstration_ends_with_the_answer_of_its_kind(made: Trajectories
         assert one.tools == ()
 
 
-def test_tasks_and_surveys_take_turns(made: Trajectories) -> None:
+def test_tasks_and_surveys_take_turns(made: Made) -> None:
     rows = truth(made.folder)
     assert [row["task"] for row in rows] == 2 * list(TASKS)
     assert [row["survey"] for row in rows] == 5 * ["lamost"] + 5 * ["sdss"]
     assert all(row["object_id"].startswith("SIMULATED-1000000") for row in rows)
 
 
-def test_pictures_lie_in_one_file_a_slice_and_are_whole(made: Trajectories) -> None:
+def test_pictures_lie_in_one_file_a_slice_and_are_whole(made: Made) -> None:
     assert sorted(p.name for p in (made.folder / "pictures").iterdir()) == ["00000.pngs", "00001.pngs", "00002.pngs"]
     paths = [path for one in read_demonstrations(str(made.path)) for path in one.pictures]
     assert {picture_size(path) for path in paths} == {(224, 168), (252, 196)}
@@ -66,7 +67,7 @@ def test_pictures_lie_in_one_file_a_slice_and_are_whole(made: Trajectories) -> N
     )
 
 
-def test_a_picture_beyond_the_end_of_its_file_is_told(made: Trajectories) -> None:
+def test_a_picture_beyond_the_end_of_its_file_is_told(made: Made) -> None:
     with pytest.raises(ImageError, match="not a PNG"):
         picture_size(f"{made.folder}/pictures/00000.pngs#999999999+10")
     with pytest.raises(ImageError, match="no such picture"):
@@ -74,7 +75,7 @@ def test_a_picture_beyond_the_end_of_its_file_is_told(made: Trajectories) -> Non
 
 
 def test_an_interrupted_call_goes_on_and_equals_an_uninterrupted_one(
-    made: Trajectories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trajectories, "SLICE", 4)
     real = trajectories._make_slice
@@ -102,7 +103,7 @@ def test_an_interrupted_call_goes_on_and_equals_an_uninterrupted_one(
             assert (tmp_path / "set" / file.relative_to(made.folder)).read_bytes() == file.read_bytes(), file
 
 
-def test_what_is_there_is_not_made_again_and_other_settings_are_refused(made: Trajectories) -> None:
+def test_what_is_there_is_not_made_again_and_other_settings_are_refused(made: Made) -> None:
     again = make_trajectories(made.folder, N, TERSE)
     assert not again.made
     assert again.stats == made.stats == json.loads((made.folder / "stats.json").read_text(encoding="utf-8"))
@@ -112,7 +113,7 @@ def test_what_is_there_is_not_made_again_and_other_settings_are_refused(made: Tr
             make_trajectories(made.folder, n, settings)
 
 
-def test_a_folder_of_before_there_were_containers_and_folds_is_gone_on_with(made: Trajectories, tmp_path: Path) -> None:
+def test_a_folder_of_before_there_were_containers_and_folds_is_gone_on_with(made: Made, tmp_path: Path) -> None:
     old = tmp_path / "old"
     shutil.copytree(made.folder, old)
     told = json.loads((old / "trajectories.json").read_text(encoding="utf-8"))

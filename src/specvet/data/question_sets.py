@@ -21,7 +21,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,14 @@ from specvet.data.drawing import Draws, Row, Seen, Streams, kinds_drawn, planned
 from specvet.data.errors import InputError
 from specvet.data.packed import alike, packed
 from specvet.data.simulate.survey_files import templates_fingerprint
-from specvet.data.sliced import SLICES, Progress, Slices, begin
+from specvet.data.sliced import SLICES, STATS, Made, Progress, Slices, begin, make_set
 from specvet.records import write_atomic
-from specvet.records.lock import FolderLock
 from specvet.records.schema import Question, SpectrumRef
 from specvet.tasks import builtin_tasks
 from specvet.tools import ZoomTool
 from specvet.views import COMPACT_STYLE
 
-__all__ = ["Draws", "QuestionSet", "make_question_set"]
+__all__ = ["Draws", "make_question_set"]
 
 VERSION = 1
 """Of the draws and files: another version is another set."""
@@ -53,7 +52,7 @@ SLICE = 100
 SAME_KIND, ATTEMPTS = 6, 60
 """Objects of one kind that are tried until one can be asked about, before others take the place; and in all."""
 
-RECEIPT, QUESTIONS, FACTS_FILE, STATS = "question_set.json", "questions.jsonl", "facts.csv", "stats.json"
+RECEIPT, QUESTIONS, FACTS_FILE = "question_set.json", "questions.jsonl", "facts.csv"
 
 FACTS = (
     "name", "object_id", "task", "answer", "kind", "subtype", "snr", "survey", "container", "template",
@@ -61,24 +60,6 @@ FACTS = (
 
 _STREAMS = Streams(version=VERSION, row=41, source=42, observation=43, first=20_000_000)
 """Of random numbers; SimVI, the suites and demonstrations have others, and other objects."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSet:
-    """What lies in the folder."""
-
-    folder: Path
-    stats: Mapping[str, Any]
-    """As in `stats.json`; empty where not all are made."""
-    made: bool
-    """Whether this call did anything."""
-    finished: bool
-    """False where it was asked to stop."""
-
-    @property
-    def path(self) -> Path:
-        """The question file."""
-        return self.folder / QUESTIONS
 
 
 def make_question_set(
@@ -89,7 +70,7 @@ def make_question_set(
     workers: int | None = None,
     progress: Progress = lambda doing, done, total: None,
     stop: threading.Event | None = None,
-) -> QuestionSet:
+) -> Made:
     """Write `n` questions into `folder`, or go on with them; equal calls write equal bytes.
 
     More than one worker are new interpreters, so a script needs the usual `if __name__ == "__main__":`. Once `stop` is
@@ -102,19 +83,16 @@ def make_question_set(
     place = Path(folder)
     told = {"simulated": True, "version": VERSION, "n": n, **asdict(draws)}
     begin(place, RECEIPT, told | {"templates": templates_fingerprint(draws.templates)}, {}, "question set")
-    lock = FolderLock(place)
-    try:
-        if (place / QUESTIONS).is_file():
-            return QuestionSet(place, json.loads((place / STATS).read_text(encoding="utf-8")), False, True)
+
+    def prepare() -> None:
         (place / "spectra").mkdir(exist_ok=True)
         templates_of(draws)  # once, into the cache that workers take them from
-        slices = Slices(place, n, SLICE)
-        if not slices.make(partial(_make_slice, slices, draws), "questions", workers, progress, stop):
-            return QuestionSet(place, {}, True, False)
-        stats = _finish(slices)
-    finally:
-        lock.release()
-    return QuestionSet(place, stats, True, True)
+
+    slices = Slices(place, n, SLICE)
+    work = partial(_make_slice, slices, draws)
+    return make_set(
+        slices, QUESTIONS, "questions", prepare, work, _finish, workers=workers, progress=progress, stop=stop
+    )
 
 
 def _make_slice(slices: Slices, draws: Draws, i: int) -> int:

@@ -20,8 +20,9 @@ from specvet.data.errors import InputError
 from specvet.data.processes import cores, in_any_order
 from specvet.records import write_atomic
 from specvet.records.files import TEMPORARY
+from specvet.records.lock import FolderLock
 
-SLICES = ".slices"
+SLICES, STATS = ".slices", "stats.json"
 
 Progress = Callable[[str, int, int], None]
 """What is done, how many of how many."""
@@ -74,6 +75,54 @@ class Slices:
             done += len(self.numbers(i))
             progress(what, done, self.n)
         return done == self.n
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A set in its folder."""
+
+    path: Path
+    """Its main file, written last."""
+    stats: Mapping[str, Any]
+    """As in `stats.json`; empty where not all are made."""
+    made: bool
+    """Whether this call did anything."""
+    finished: bool
+    """False where it was asked to stop."""
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+
+def make_set(
+    slices: Slices,
+    lines: str,
+    what: str,
+    prepare: Callable[[], None],
+    work: Callable[[int], int],
+    finish: Callable[[Slices], dict[str, Any]],
+    *,
+    workers: int | None,
+    progress: Progress,
+    stop: threading.Event | None,
+) -> Made:
+    """Make the slices, then by `finish` the set of them: it writes `stats.json`, which it returns, and `lines` last.
+
+    The folder is there (`begin`). Raises RunLockedError where another process is at it, and what the parts raise.
+    """
+    path = slices.folder / lines
+    lock = FolderLock(slices.folder)
+    try:
+        if path.is_file():
+            return Made(path, json.loads((slices.folder / STATS).read_text(encoding="utf-8")), False, True)
+        prepare()
+        if not slices.make(work, what, workers, progress, stop):
+            return Made(path, {}, True, False)
+        stats = finish(slices)
+    finally:
+        lock.release()
+    return Made(path, stats, True, True)
 
 
 def begin(folder: Path, receipt: str, wanted: Mapping[str, Any], since: Mapping[str, Any], what: str) -> None:

@@ -21,7 +21,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,19 +31,18 @@ import numpy as np
 from specvet.data.drawing import Draws, Seen, templates_of
 from specvet.data.errors import InputError
 from specvet.data.simulate.survey_files import templates_fingerprint
-from specvet.data.sliced import SLICES, Progress, Slices, begin
+from specvet.data.sliced import SLICES, STATS, Made, Progress, Slices, begin, make_set
 from specvet.data.teacher import Taught
 from specvet.data.trajectories_making import MAX_TURNS, MOST, VERSION, Settings, taught_at
 from specvet.records import write_atomic
-from specvet.records.lock import FolderLock
 from specvet.views import check_style, picture_size
 
-__all__ = ["Settings", "Trajectories", "make_trajectories"]
+__all__ = ["Settings", "make_trajectories"]
 
 SLICE = 200
 """Demonstrations that are made together, and share a file of pictures."""
 
-RECEIPT, LINES, TRUTH, STATS = "trajectories.json", "trajectories.jsonl", "truth.csv", "stats.json"
+RECEIPT, LINES, TRUTH = "trajectories.json", "trajectories.jsonl", "truth.csv"
 
 COLUMNS = (
     "id", "object_id", "task", "answer", "kind", "subtype", "survey", "snr", "calls", "template", "container",
@@ -51,24 +50,6 @@ COLUMNS = (
 
 _SINCE = {name: getattr(Draws(), name) for name in ("yes", "cross", "containers", "fold", "seeded")}
 """Settings that folders made before there were such do not name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trajectories:
-    """What lies in the folder."""
-
-    folder: Path
-    stats: Mapping[str, Any]
-    """As in `stats.json`; empty where not all are made."""
-    made: bool
-    """Whether this call did anything."""
-    finished: bool
-    """False where it was asked to stop."""
-
-    @property
-    def path(self) -> Path:
-        """The file of demonstrations."""
-        return self.folder / LINES
 
 
 def make_trajectories(
@@ -79,7 +60,7 @@ def make_trajectories(
     workers: int | None = None,
     progress: Progress = lambda doing, done, total: None,
     stop: threading.Event | None = None,
-) -> Trajectories:
+) -> Made:
     """Write `n` demonstrations into `folder`, or go on with them; equal calls write equal bytes.
 
     More than one worker are new interpreters, so a script needs the usual `if __name__ == "__main__":`. Once `stop` is
@@ -90,20 +71,16 @@ def make_trajectories(
     place = Path(folder)
     told = {"simulated": True, "version": VERSION, "n": n, "max_turns": MAX_TURNS, **asdict(settings)}
     begin(place, RECEIPT, told | {"templates": templates_fingerprint(settings.templates)}, _SINCE, "trajectories")
-    lock = FolderLock(place)
-    try:
-        if (place / LINES).is_file():
-            return Trajectories(place, json.loads((place / STATS).read_text(encoding="utf-8")), False, True)
+
+    def prepare() -> None:
         (place / "pictures").mkdir(exist_ok=True)
         templates_of(settings)  # once, into the cache that workers take them from
-        slices = Slices(place, n, SLICE)
-        work = partial(_make_slice, slices, settings)
-        if not slices.make(work, "trajectories", workers, progress, stop):
-            return Trajectories(place, {}, True, False)
-        stats = _finish(slices)
-    finally:
-        lock.release()
-    return Trajectories(place, stats, True, True)
+
+    slices = Slices(place, n, SLICE)
+    work = partial(_make_slice, slices, settings)
+    return make_set(
+        slices, LINES, "trajectories", prepare, work, _finish, workers=workers, progress=progress, stop=stop
+    )
 
 
 def _check(n: int, settings: Settings) -> None:
