@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
 
 import numpy as np
 
@@ -50,3 +52,22 @@ class Bumps:
 
     def held_out(self, start: int, n: int) -> Iterator[Document]:
         return self.documents(1_000 + start, n)
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Bumps of two producers; the second begins when the first has made `far` documents."""
+
+    flag: str
+    """A file that says so."""
+    far: int
+
+    def documents(self, start: int, n: int) -> Iterator[Document]:
+        if start >= self.far:
+            Path(self.flag).touch()
+        return Bumps().documents(start, n)
+
+    def held_out(self, start: int, n: int) -> Iterator[Document]:
+        while start > 0 and not Path(self.flag).exists():
+            Event().wait(0.01)
+        return Bumps().held_out(start, n)

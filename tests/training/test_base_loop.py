@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from base_lab import small_folder  # noqa: E402
-from bumps_lab import Bumps  # noqa: E402
+from bumps_lab import Bumps, Late  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from specvet.chat import Vocabulary  # noqa: E402
@@ -22,7 +22,7 @@ from specvet.policies.manner import NANO, manner_of  # noqa: E402
 from specvet.policies.options import ModelOptions  # noqa: E402
 from specvet.policies.torch.loading import load  # noqa: E402
 from specvet.training.base import BaseConfig, loop  # noqa: E402
-from specvet.training.base.feed import FeedError  # noqa: E402
+from specvet.training.base.feed import READY, WAITING_AT_MOST, FeedError  # noqa: E402
 from specvet.training.base.loop import Progress, train_base  # noqa: E402
 from specvet.training.trainer import TrainerError  # noqa: E402
 
@@ -115,6 +115,20 @@ def test_who_stops_it_gets_what_was_learnt(start: Path, tmp_path: Path, monkeypa
     assert receipt["documents"] == 40
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
     assert receipt["held_out"] is None
+
+
+def test_a_producer_that_starts_after_the_others_have_filled_what_waits_is_waited_for(
+    start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With large files and small batches the first would otherwise keep the last from ever being heard."""
+    batch = 4
+    made_by_the_first = (WAITING_AT_MOST + READY) * batch
+    late = Late(str(tmp_path / "far"), far=2 * made_by_the_first)  # the two take turns, a stretch each
+    monkeypatch.setattr(loop, "source_of", lambda config: late)
+    receipt = train_base(config(start, documents=8, batch=batch, workers=2), tmp_path / "run")
+    assert receipt["finished"]
+    assert receipt["left_out"]["lost_producers"] == 0
+    assert receipt["held_out"] is not None
 
 
 def test_documents_that_cannot_be_made_end_it_with_the_reason(

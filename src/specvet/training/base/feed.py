@@ -90,7 +90,8 @@ class Feed:
         self._processes: list[Any] = []
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
         self._folder: Path | None = None
-        self._ready = 0
+        self._starting: set[Connection] = set()
+        """Of producers that have not handed on all that is measured by."""
 
     def __enter__(self) -> Feed:
         self._folder = folder_for(self.workers * SLOTS * SLOT_BYTES)
@@ -102,6 +103,7 @@ class Feed:
                     mine, theirs = spawn.Pipe()
                     path = self._folder / f"{number}"
                     self._pipes[mine] = Slots(path, create=True)
+                    self._starting.add(mine)
                     order = Order(
                         self.source, self.vocabulary, number, self.workers, self._piece, WINDOW * self._piece, share,
                         self.config.max_tokens, path,
@@ -157,13 +159,15 @@ class Feed:
 
     def _take(self) -> None:
         """What producers have sent, unless enough waits already."""
-        if self._n(self._waiting) >= WAITING_AT_MOST * self.config.batch:
+        enough = self._n(self._waiting) >= WAITING_AT_MOST * self.config.batch
+        if enough and not self._starting:
             time.sleep(0.005)
             return
         if not self._pipes:
             why = self.counts.first_failure or "they ended without a word; is memory short?"
             raise FeedError(f"no process is left that makes documents:\n{why}")
-        for pipe in wait(list(self._pipes), timeout=0.02):
+        # Nobody takes a batch before the slowest has started, so the fastest may fill what waits until then.
+        for pipe in wait(list(self._starting if enough else self._pipes), timeout=0.02):
             assert isinstance(pipe, Connection)
             try:
                 self._took(pipe, pipe.recv())
@@ -187,15 +191,17 @@ class Feed:
             if told.fatal:
                 self._lost(pipe)
         else:
-            self._ready += 1
-            if self._ready >= len(self._pipes):
-                self._all_ready.set()
+            self._started(pipe)
 
     def _lost(self, pipe: Connection) -> None:
         self.counts = replace(self.counts, lost_producers=self.counts.lost_producers + 1)
         del self._pipes[pipe]
         pipe.close()
-        if self._ready >= len(self._pipes):
+        self._started(pipe)
+
+    def _started(self, pipe: Connection) -> None:
+        self._starting.discard(pipe)
+        if not self._starting:
             self._all_ready.set()
 
     def _make(self) -> None:
