@@ -6,6 +6,7 @@ import typer
 
 from specvet.cli import (
     data_at_once,
+    data_folds,
     data_labels,
     data_published,
     data_questions,
@@ -31,6 +32,7 @@ app.command("simvi")(data_simvi.simvi)
 app.command("simulate")(data_simulate.simulate)
 app.command("suite")(data_suite.suite)
 app.command("trajectories")(data_trajectories.trajectories)
+app.command("folds")(data_folds.folds)
 app.command("questions")(data_questions.questions)
 app.command("templates")(data_templates.templates)
 app.command("at-once")(data_at_once.at_once)

@@ -12,6 +12,9 @@ from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def cores() -> int:
@@ -38,9 +41,7 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown()
 
 
-def in_any_order(
-    work: Callable[[int], int], items: Iterable[int], workers: int, stop: threading.Event
-) -> Iterator[int]:
+def in_any_order(work: Callable[[int], T], items: Iterable[int], workers: int, stop: threading.Event) -> Iterator[T]:
     """What `work` gives for each item, as they get done; with one worker here, in order. After `stop` nothing more is
     begun. Raises OSError where a worker dies."""
     left = iter(items)
@@ -50,7 +51,7 @@ def in_any_order(
                 return
             yield work(item)
         return
-    running: set[Future[int]] = set()
+    running: set[Future[T]] = set()
     with worker_pool(workers) as pool:
         while True:
             while len(running) < 2 * workers and not stop.is_set() and (begun := next(left, None)) is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from specvet.data.simulate.kinds import KINDS
 from specvet.data.simulate.physics import add_gaussian, broadened, normalised, power_law, vacuum, zeros
 from specvet.data.simulate.source import GRID, KM_S_PER_PIXEL, Source
-from specvet.data.simulate.templates import Templates, held_out, load_templates
+from specvet.data.simulate.templates import NAMES, Templates, held_out, load_templates
 from specvet.data.simulate.templates_cleaning import denoised, scatter, sharpened
 from specvet.data.simulate.templates_kinds import kinds_of, kinds_of_row
 from specvet.data.simulate.templates_manifest import object_name, read_manifest
@@ -256,8 +256,9 @@ def test_a_cache_that_is_damaged_or_cannot_be_written_costs_only_time(folder: Pa
 def test_a_held_out_star_never_seeds(folder: Path, tmp_path: Path, templates: Templates) -> None:
     assert {t.object_id for t in read_templates(folder, cache=tmp_path / "cache")[0]} == {*SEEDS, HELD}
     assert {t.object_id for t in templates.templates} == set(SEEDS)
-    used = {templates.seed(source(), np.random.default_rng(i), 1.0).template for i in range(40)}
-    assert used == {"c.npz", "d.npz", "e.npz", "f.npz"}
+    seeded = [templates.seed(source(), np.random.default_rng(i), 1.0).template.split(NAMES) for i in range(40)]
+    assert {stars[0] for stars in seeded} == {"c.npz", "d.npz", "e.npz", "f.npz"}
+    assert {len(stars) for stars in seeded} == {1, 2}  # a neighbour that was mixed in is named as well
 
 
 def test_the_share_decides_and_kinds_without_templates_stay_parametric(templates: Templates) -> None:

@@ -61,6 +61,9 @@ SPREAD = 1.5
 STAND_INS = {"bhb": "a_star"}
 """Kinds without a real spectrum that look like another, and are answered like it."""
 
+NAMES = "; "
+"""Between the files of all real stars that went into one source, in its `template`."""
+
 ENOUGH = 8
 """Templates of a kind, from which on they seed their full share: a single star is not to stand for half of a kind."""
 
@@ -102,9 +105,9 @@ def make_seeded(kind: str, rng: np.random.Generator, templates: Templates, share
 
     with seeding_parts(seeded):
         source = make(kind, rng)
-    parts = "; ".join(dict.fromkeys(names))
     whole = seeded(source, rng)
-    return replace(whole, template=parts) if whole is source and parts else whole
+    stars = dict.fromkeys(star for name in names for star in name.split(NAMES))
+    return replace(whole, template=NAMES.join(stars)) if stars else whole
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +148,8 @@ class Templates:
         spread: float = SPREAD,
         own_slope: float = 0.0,
     ) -> Source:
-        """`source`, or with probability `share` a real star of its kind and much like it; `template` then names it.
+        """`source`, or with probability `share` a real star of its kind and much like it; `template` then names it, and
+        the neighbour that was mixed into it.
 
         The star is drawn among those nearest in shape and spectral type, and warped a little: mixed with a neighbour
         (no cataclysmic variables, whose profiles are their own), lines made weaker or stronger by some 8 %. A kind
@@ -167,8 +171,10 @@ class Templates:
         first = shapes[order[picks[0]]]
         flux = _completed(first, source.flux, wanted, as_seen)
         second = shapes[order[picks[1]]]
+        stars = [first.template.file]
         if second is not first and not source.kind.startswith("cv."):
             flux = flux ** (1.0 - mix) * _completed(second, source.flux, wanted, as_seen) ** mix
+            stars.append(second.template.file)
         broad = uniform_filter1d(uniform_filter1d(flux, _BROAD, mode="nearest"), _BROAD, mode="nearest")
         flux = broad * (flux / broad) ** strength
         return Source(
@@ -179,7 +185,7 @@ class Templates:
             velocity_km_s=source.velocity_km_s,
             redshift=source.redshift,
             ebv=0.0 if as_seen else source.ebv,
-            template=first.template.file,
+            template=NAMES.join(dict.fromkeys(stars)),
         )
 
     def _shapes(self, kind: str, redshift: float) -> list[_Shape]:
