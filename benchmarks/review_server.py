@@ -1,10 +1,11 @@
 """What the review page's server takes: opening 100,000 spectra, and eight reviewers at once.
 
-    python benchmarks/review_server.py [--rows 100000] [--reviewers 8] [--decisions 100] [--store URL] [--json]
+    python benchmarks/review_server.py [--rows 100000] [--reviewers 8] [--decisions 100] [--voted 0] [--json]
 
 A run of `line-indices` about the SIMULATED spectra of examples/ is repeated until it has so many rows, each a file of
 its own (hard links). `specvet review` opens it as the command does, then every reviewer, a thread with a connection of
-its own, asks what comes next, takes the spectrum and the evidence and decides, without a pause. Milliseconds are wall
+its own, asks what comes next, takes the spectrum and the evidence and decides, without a pause, while one more asks
+again and again how people agree. With `--voted N` two people have decided on N spectra before. Milliseconds are wall
 time at the client; on a machine that is busy with other things they are too long. In the end the server is killed with
 SIGKILL and the store is counted. The last line of the output is one JSON object.
 """
@@ -30,6 +31,9 @@ from typing import Any
 
 from specvet.policies import policy
 from specvet.records import RunFolder
+from specvet.review.desk import Desk
+from specvet.review.events import Event
+from specvet.review.source import of_run
 from specvet.review.store import open_store
 from specvet.tasks import resolve_tasks, task_text
 from specvet.vetting import expand_inputs, vet
@@ -45,6 +49,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--reviewers", type=int, default=8)
     parser.add_argument("--decisions", type=int, default=100, help="of each reviewer")
+    parser.add_argument("--voted", type=int, default=0, help="spectra that have two votes before it begins")
     parser.add_argument("--store", help="by default review.db in the run")
     parser.add_argument("--json", action="store_true", help="only the JSON line")
     options = parser.parse_args()
@@ -53,6 +58,9 @@ def main() -> int:
         result: dict[str, Any] = {"rows": options.rows, "reviewers": options.reviewers}
         times = [opened(run) for _ in range(3)]
         result["opened_s"], result["opened_cpu_s"] = ([round(t[k], 2) for t in times] for k in (0, 1))
+        if options.voted:
+            vote_before(run, options.voted, options.store)
+        result |= {"voted_before": options.voted}
         result |= reviewed(run, options.reviewers, options.decisions, options.store)
     if not options.json:
         print(json.dumps(result, indent=2))
@@ -143,6 +151,22 @@ def opened(run: Path) -> tuple[float, float]:
         server.kill()
 
 
+def vote_before(run: Path, n: int, store: str | None) -> None:
+    """Two people's votes on the first `n` spectra; they differ on some."""
+    listing, kept = of_run(run), open_store(store or run / "review.db")
+    words = ("NO", "NO", "YES", "UNSURE")
+    events = [
+        Event.model_validate(
+            {"kind": "decision", "key": f"before-{i:06d}", "reviewer": f"Before {k}", "item": item, "task": "cv"}
+            | {"verdict": words[(i + k * (i % 9 == 0)) % 4], "quality": 3}
+        )
+        for i, item in enumerate(listing.items[:n])
+        for k in range(2)
+    ]
+    Desk(listing, kept).take_in(events)
+    kept.close()
+
+
 def reviewed(run: Path, reviewers: int, decisions: int, store: str | None) -> dict[str, Any]:
     server = Served(run, store)
     took: dict[str, list[float]] = defaultdict(list)
@@ -169,11 +193,24 @@ def reviewed(run: Path, reviewers: int, decisions: int, store: str | None) -> di
                 draft = {"key": secrets.token_hex(16), "item": item, "task": "cv", "verdict": verdict, "quality": 3}
                 timed("decision", "POST", "/api/decisions", draft)
                 after = f"&after={item}"
-            timed("agreement", "GET", "/api/agreement?task=cv")
             timed("queue", "GET", "/api/queue?task=cv&limit=100&disagreement=1")
         except BaseException as e:  # told by whoever started the thread
             wrong.append(e)
 
+    done = threading.Event()
+
+    def count() -> None:
+        try:
+            client = Client(server.port)
+            while not done.is_set():
+                tick = time.perf_counter()
+                client.ask("GET", "/api/agreement?task=cv")
+                took["agreement"].append(1e3 * (time.perf_counter() - tick))
+        except BaseException as e:
+            wrong.append(e)
+
+    counting = threading.Thread(target=count)
+    counting.start()
     begun = time.perf_counter()
     threads = [threading.Thread(target=review, args=(f"Reviewer {n}",)) for n in range(reviewers)]
     for thread in threads:
@@ -181,12 +218,14 @@ def reviewed(run: Path, reviewers: int, decisions: int, store: str | None) -> di
     for thread in threads:
         thread.join()
     seconds = time.perf_counter() - begun
+    done.set()
+    counting.join()
     memory = _peak_mb(server.process.pid)
     server.kill()
     if wrong:
         raise wrong[0]
     kept = open_store(store or run / "review.db")
-    events = [e for e in kept.since(0) if e.kind == "decision"]
+    events = [e for e in kept.since(0) if e.kind == "decision" and not e.key.startswith("before-")]
     kept.close()
     return {
         "decisions_per_s": round(reviewers * decisions / seconds, 1),

@@ -202,7 +202,7 @@ def estimated(held: HeldOut, tasks: Sequence[str], prevalence: float) -> dict[st
             n = round(prevalence * LENGTH)
             drawn = np.concatenate([rng.choice(members, n), rng.choice(others, LENGTH - n)])
             known = held.calibrations[number % FOLDS].tasks[task]
-            got = estimate(drawn, known, seed=number, replicates=100)
+            got = estimate(drawn, known, seed=number)
             values.append(got.value)
             inside += got.low <= prevalence <= got.high
     low, middle, high = np.percentile(values, (10, 50, 90))

@@ -292,7 +292,7 @@ class _Campaign:
             revision=None if given.policy == "openai" else given.revision,
             format=given.format,
             tokenizer=here(given.tokenizer),
-            base_url=given.base_url,
+            **models.servers(given.policy, given.base_url),
             device=settings.device,
             dtype=settings.dtype,
             branches=settings.concurrency,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -147,6 +147,23 @@ def open_measuring(name: str, model: str | None = None) -> Policy:
 
     with failing(USAGE, UnknownPolicyError, SpecialistError):
         return policy(name, model)
+
+
+def servers(policy: str, urls: str | Sequence[str] | None) -> dict[str, Any]:
+    """Addresses as `ModelOptions` takes them: the first, and those that share its work. A message where nobody can."""
+    every = (urls,) if isinstance(urls, str) else tuple(urls or ())
+    if len(every) > 1 and policy != "openai":
+        raise CommandError("--base-url: only the policy openai is spread over several servers", USAGE)
+    return {"base_url": every[0] if every else None, "more_urls": every[1:]}
+
+
+def identity_of(policy: str, model: str | None, adapter: str | None) -> dict[str, Any]:
+    """For a run's config: which model it is by name and hash; empty for a policy without one."""
+    from specvet.policies.identity import model_identity
+
+    with failing(NOTHING_VETTED, OSError):
+        told = model_identity(policy, model, adapter)
+    return {"model_identity": told} if told else {}
 
 
 def probed(engine: Engine) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def rollout(
     model: models.Model = None,
     adapter: models.Adapter = None,
     revision: models.Revision = None,
-    base_url: models.BaseUrl = None,
+    base_url: models.BaseUrls = None,
     format: models.Format = None,
     tokenizer: models.Tokenizer = None,
     device: models.Device = "auto",
@@ -149,6 +149,7 @@ def rollout(
     folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
     budget = Budget(manner.max_turns, max_malformed, max_seconds, manner.turn_tokens, manner.context)
     params = SamplingParams(manner.turn_tokens, temperature, top_p, top_k, seed)
+    addresses = models.servers(policy, base_url)
     decider: Policy | ModelPolicy
     opening: tuple[str, ModelOptions | None, int] = policy, None, processes
     if models.is_model(policy):
@@ -160,7 +161,7 @@ def rollout(
             revision=revision,
             format=format,
             tokenizer=tokenizer,
-            base_url=base_url,
+            **addresses,
             device=device,
             dtype=dtype,
             branches=concurrency,
@@ -190,7 +191,7 @@ def rollout(
         "dtype": dtype,
         "concurrency": concurrency,
         "images": images,
-    }
+    } | models.identity_of(policy, model, adapter)
     if policy == "torch" and model is None:
         asked.notices.append("no --model: a tiny one with random weights answers, which means nothing")
     keys = [task.key for task in asked.tasks]

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from specvet.cli.console import print_json
 from specvet.cli.failure import CANNOT_WRITE, DONE, USAGE, CommandError, failing
-from specvet.cli.triage_calibrate import calibrate, indices_run, label_truths
+from specvet.cli.triage_calibrate import Processes, calibrate, indices_run, label_truths
 from specvet.cli.triage_check import blank, prefilter
 
 if TYPE_CHECKING:
@@ -63,11 +63,12 @@ def sort(
     audit: Annotated[
         float, typer.Option("--audit", metavar="X", help="Share of the rejected that a person looks at all the same.")
     ] = 0.05,
-    seed: Annotated[int, typer.Option("--seed", help="Of the audit's draw and of bootstraps.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Of the audit's draw, and of intervals.")] = 0,
     indices: Annotated[
         str | None,
         typer.Option("--indices", metavar="RUN", help="A run of line-indices over the same list, for its evidence."),
     ] = None,
+    processes: Processes = 1,
     checked: Annotated[
         str | None,
         typer.Option("--checked", metavar="L", help="Labels of people who looked at the audit: what it found."),
@@ -109,13 +110,19 @@ def sort(
 
             print_json(json_audit(audits)) if json else print_audit(audits)
             return DONE
-        return _sorted(folder, calibration, settings, indices, json, quiet)
+        return _sorted(folder, calibration, settings, indices, processes, json, quiet)
     finally:
         folder.close()
 
 
 def _sorted(
-    folder: RunFolder, calibration: str | None, settings: Any, indices: str | None, json: bool, quiet: bool
+    folder: RunFolder,
+    calibration: str | None,
+    settings: Any,
+    indices: str | None,
+    processes: int,
+    json: bool,
+    quiet: bool,
 ) -> int:
     from specvet.cli.data_progress import shown_steps
     from specvet.cli.triage_summary import print_triage
@@ -130,7 +137,7 @@ def _sorted(
     with failing(USAGE, RunError, TriageError, OSError), indices_run(indices) as measured:
         known = None if file is None else read_calibration(file)
         with shown_steps(quiet) as progress:
-            found = sort_run(folder, known, settings, indices=measured, progress=progress)
+            found = sort_run(folder, known, settings, indices=measured, processes=processes, progress=progress)
     with failing(CANNOT_WRITE, OSError):
         target = write_triage(folder, found, settings, known, file)
         write_page(target / "page.html", folder.path.resolve().name, found, settings, known)

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from specvet.vetting.triage.run import Labels
 
 
+Processes = Annotated[
+    int,
+    typer.Option(
+        "--processes", min=1, metavar="P", help="That measure a model's spectra again; what was measured is kept."
+    ),
+]
+
+
 def calibrate(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A run of the policy over labelled spectra.")],
     *,
@@ -41,6 +49,7 @@ def calibrate(
             "--measure/--no-measure", help="Read a model's spectra again for index evidence and claims to weigh."
         ),
     ] = True,
+    processes: Processes = 1,
     seed: Annotated[int, typer.Option("--seed", help="Deals objects into folds.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="The cross-fitted numbers as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Neither progress nor a summary.")] = False,
@@ -50,6 +59,7 @@ def calibrate(
     Labels are a table as `specvet data label-list` takes it (file, task, answer; or a column for each task), or a
     question file with answers. Weighed are the policy's log-odds of YES, the agreement of its samples, its looks, the
     evidence of measured indices, the claims that the spectrum supports or contradicts, and the signal to noise.
+    A model's spectra are measured once: what was measured is kept in RUN/triage, and the same command goes on.
     Everything that is told of the calibration is cross-fitted by object. Needs scikit-learn
     (pip install 'specvet[triage]'); what it writes is applied without.
 
@@ -71,9 +81,20 @@ def calibrate(
         given = None if labels is None else label_truths(folder, labels, root, quiet)
         told = {} if labels is None else {"file": os.path.basename(labels), "sha256": _sha256(labels)}
         try:
-            with failing(USAGE, RunError, TriageError), indices_run(indices) as other, shown_steps(quiet) as progress:
+            with (
+                failing(USAGE, RunError, TriageError, OSError),
+                indices_run(indices) as other,
+                shown_steps(quiet) as progress,
+            ):
                 made, matched = calibrate_run(
-                    folder, given, indices=other, measure=measure, told=told, seed=seed, progress=progress
+                    folder,
+                    given,
+                    indices=other,
+                    measure=measure,
+                    processes=processes,
+                    told=told,
+                    seed=seed,
+                    progress=progress,
                 )
         except ImportError as e:
             if e.name is None or not e.name.startswith("sklearn"):

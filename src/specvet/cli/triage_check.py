@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from specvet.cli import asking, models
+from specvet.cli import models
+from specvet.cli.asked_again import opened_as, urls_of
 from specvet.cli.console import print_json, say
 from specvet.cli.failure import CANNOT_WRITE, DONE, INTERRUPTED, NOTHING_VETTED, USAGE, CommandError, failing
 from specvet.cli.signals import stopped_by_signals
+from specvet.cli.vet_many import Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from specvet.records import RunFolder
     from specvet.vetting.blanking import Blank
-    from specvet.vetting.blanks import Asked, BlankCount
+    from specvet.vetting.blanks import BlankCount
     from specvet.vetting.prefilter import Recall
 
 FLAGGED = 5
@@ -42,6 +43,7 @@ def blank(
         int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N finds of each task.")
     ] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, metavar="N")] = 16,
+    share: Share = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the noise.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
@@ -78,7 +80,7 @@ def blank(
     if name is None:
         raise CommandError(f"{run}: its config names no policy; say --policy", USAGE)
     told = {"model": model or (config.get("model") if policy in (None, config.get("policy")) else None)}
-    told |= {"base_url": base_url or _urls(config.get("base_url")), "device": device, "dtype": dtype}
+    told |= {"base_url": base_url or urls_of(config.get("base_url")), "device": device, "dtype": dtype}
 
     from specvet.cli.progress import shown_progress
 
@@ -88,14 +90,22 @@ def blank(
         failing(NOTHING_VETTED, *models.fatal_errors(name)),
         ExitStack() as stack,
     ):
-        opened = _opened(stack, name, told, config, concurrency)
+        opened = opened_as(stack, name, told, config, concurrency)
         with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
             counts = blank_finds(
-                Path(run), finds, tasks, cast("Sequence[Blank]", ways), opened, seed=seed, progress=progress, stop=stop
+                Path(run),
+                finds,
+                tasks,
+                cast("Sequence[Blank]", ways),
+                opened,
+                seed=seed,
+                shared=share,
+                progress=progress,
+                stop=stop,
             )
             stopped = stop.is_set()
         if not stopped:
-            note_flags(Path(run), counts)
+            note_flags(Path(run), counts, shared=share)
     if json:
         rows = [{"task": c.task, "way": c.way, "finds": c.finds, "answers": c.answers, "flagged": c.flagged}
                 for c in counts]  # fmt: skip
@@ -103,60 +113,6 @@ def blank(
     elif not quiet:
         _print_blanks(run, counts)
     return INTERRUPTED if stopped else FLAGGED if any(c.flagged for c in counts) else DONE
-
-
-def _urls(config: Any) -> list[str]:
-    return [config] if isinstance(config, str) else list(config or ())
-
-
-def _opened(
-    stack: ExitStack, name: str, told: Mapping[str, Any], config: Mapping[str, Any], concurrency: int
-) -> Callable[[RunFolder], Asked]:
-    """What opens the policy for a run of blanked spectra, as the run's own config says that it is asked."""
-    from specvet.agent import Budget
-    from specvet.policies.manner import PUBLISHED
-    from specvet.vetting.blanks import Asked
-
-    frame = config.get("frame_mode", "careful")
-    if not models.is_model(name):
-        measuring = models.open_measuring(name, told["model"])
-        asked = Asked(measuring, frame, Budget(), _style(config), config.get("size"), None)
-        return lambda run: asked
-    from specvet.policies.options import ModelOptions
-    from specvet.policies.tokens import SamplingParams
-
-    given = {"wording": config.get("wording"), "style": config.get("style"), "size": config.get("size")}
-    manner, _ = asking.manner_for(name, told["model"], given, PUBLISHED)
-    budget = Budget(max_turns=manner.max_turns, turn_tokens=manner.turn_tokens, context=manner.context)
-    params = SamplingParams(manner.turn_tokens, temperature=0.0)
-    urls = told["base_url"]
-    options = ModelOptions(
-        model=told["model"],
-        adapter=config.get("adapter"),
-        base_url=urls[0] if urls else None,
-        more_urls=tuple(urls[1:]),
-        device=told["device"],
-        dtype=told["dtype"],
-        branches=concurrency,
-        context=manner.context,
-    )
-    decider = models.open_model(name, options)
-    title = config.get("title")
-
-    def opened(run: RunFolder) -> Asked:
-        engine = models.opened_engine(
-            stack, decider, run, budget, params, style=manner.style, images=False, concurrency=concurrency,
-            wording=manner.wording, guard=True,
-        )  # fmt: skip
-        return Asked(engine, frame, budget, manner.style, manner.pixels, title, concurrency)
-
-    return opened
-
-
-def _style(config: Mapping[str, Any]) -> str:
-    from specvet.views import REFERENCE_STYLE
-
-    return str(config.get("style") or REFERENCE_STYLE)
 
 
 def _print_blanks(run: str, counts: Sequence[BlankCount]) -> None:
@@ -188,8 +144,13 @@ def prefilter(
     *,
     labels: Annotated[str, typer.Option("--labels", metavar="L", help="Table of answers, or question file.")],
     below: Annotated[
-        float, typer.Option("--below", metavar="P", help="Probability of YES below which a row is hopeless.")
-    ] = 0.02,
+        float | None,
+        typer.Option(
+            "--below",
+            metavar="P",
+            help="Probability of YES below which a row is hopeless; by default a class's own screen says.",
+        ),
+    ] = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Keep it for specvet vet --prefilter FILE.")
     ] = None,
@@ -210,9 +171,10 @@ def prefilter(
 
     from specvet.cli.triage_calibrate import label_truths
     from specvet.records import RunError, RunFolder
-    from specvet.vetting.prefilter import recall_of, write_recalls
+    from specvet.vetting.prefilter import hopeless, recall_of, write_recalls
+    from specvet.vetting.report.run import definitions
 
-    if not 0.0 < below < 0.5:
+    if below is not None and not 0.0 < below < 0.5:
         raise CommandError(f"--below {below:g}: give a probability above 0 and under 0.5", USAGE)
     with failing(USAGE, RunError):
         folder = RunFolder.read(run)
@@ -220,23 +182,22 @@ def prefilter(
         if folder.config.get("policy") != "line-indices":
             raise CommandError(f"{run}: was not made by line-indices, which is what a prefilter measures with", USAGE)
         truths, _ = label_truths(folder, labels, root, quiet=True)
+        tasks = definitions(folder)
         rows = [
-            (d.task, truth.yes, d.verdict.answer, d.verdict.p_yes)
+            (d.task, truth.yes, bool(hopeless(tasks[d.task], d.verdict, below)))
             for d in folder.decisions()
-            if (truth := truths.get((folder.own_key(d.file), d.row, d.task))) is not None
+            if (truth := truths.get((folder.own_key(d.file), d.row, d.task))) is not None and d.task in tasks
         ]
     finally:
         folder.close()
-    recalls = recall_of(rows, below)
+    recalls = recall_of(rows)
     if not any(r.positives for r in recalls):
         raise CommandError(f"{labels}: none of its positives was measured in {run}", NOTHING_VETTED)
     if out is not None:
         with failing(CANNOT_WRITE, OSError):
             write_recalls(out, below, recalls, os.path.basename(labels))
     if json:
-        told = [{"task": r.task, "positives": r.positives, "kept": r.kept, "recall": r.recall,
-                 "interval": r.interval(), "others": r.others, "left_out": r.left_out} for r in recalls]  # fmt: skip
-        print_json({"below": below, "recalls": told})
+        print_json({"below": below, "recalls": [r.as_dict() for r in recalls]})
         return DONE
     _print_recalls(recalls, below)
     if out is not None:
@@ -244,7 +205,7 @@ def prefilter(
     return DONE
 
 
-def _print_recalls(recalls: Sequence[Recall], below: float) -> None:
+def _print_recalls(recalls: Sequence[Recall], below: float | None) -> None:
     from rich import box
     from rich.table import Table
 
@@ -260,5 +221,6 @@ def _print_recalls(recalls: Sequence[Recall], below: float) -> None:
         ends = "" if interval is None else f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f} %"
         saved = f"{100 * r.left_out / r.others:.0f} %" if r.others else ""
         table.add_row(r.task, f"{r.positives:,}", f"{r.kept:,}", share, ends, f"{r.others:,}", saved)
-    console().print(f"line-indices below {below:g} is a NO:")
+    how = "what the screens leave out" if below is None else f"line-indices below {below:g}"
+    console().print(f"{how} is a NO:")
     console().print(table)

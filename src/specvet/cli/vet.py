@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from specvet.agent import Engine
     from specvet.agent.talk import ModelPolicy
     from specvet.policies import Policy
+    from specvet.vetting.items import Item
     from specvet.vetting.watch import VetSummary
 
 
@@ -84,6 +86,9 @@ def vet(
     retry_errors: models.RetryErrors = False,
     retry_failed: models.RetryFailed = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N inputs.")] = None,
+    exposures: Annotated[
+        bool, typer.Option("--exposures", help="Vet each single exposure that a file holds too, as rows of their own.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON summary on stdout instead of the table.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 3 when a file could not be read.")] = False,
@@ -118,9 +123,9 @@ def vet(
       SDSS-V   field mjd catalogid
       DESI     targetid healpix [survey program]
 
-    Optional columns: id, row (counted from 0), ra, dec, z. Every verdict is on disk as soon as it is made: Ctrl-C
-    finishes what is under way, and the same command goes on. What is finished is never done again: an entry whose file
-    or z has changed since is named, and keeps its verdict.
+    Optional columns: id, row (counted from 0), ra, dec, z, gaia_dr3 (source id). Every verdict is on disk as soon as it
+    is made: Ctrl-C finishes what is under way, and the same command goes on. What is finished is never done again: an
+    entry whose file or z has changed since is named, and keeps its verdict.
 
     A model (embedded, torch, openai, …) is asked greedily, about many spectra at a time, and as its folder says that
     it is asked (specvet.json: wording, style, size, turns, tokens), but for what is said here.
@@ -149,6 +154,7 @@ def vet(
     from specvet.records import RunError, RunFolder, RunMismatchError
     from specvet.records.schema import Answer
     from specvet.tasks import TaskError, resolve_tasks
+    from specvet.vetting.exposures import with_exposures
     from specvet.vetting.inputs import InputError, expand_inputs
     from specvet.vetting.runner import vet as vet_all
     from specvet.vetting.settings import vet_settings
@@ -163,8 +169,7 @@ def vet(
         with failing(USAGE, PolicyError):
             policy = default_policy(keys)
     titled = models.title_mode(title) if models.is_model(policy) else None
-    if len(base_url or []) > 1 and policy != "openai":
-        raise CommandError("--base-url: only the policy openai is spread over several servers", USAGE)
+    addresses = models.servers(policy, base_url)
     given = {"wording": wording, "style": style, "size": size, "turn_tokens": max_tokens}
     manner, says = asking.manner_for(policy, model, given, PUBLISHED)
     drawn, pixels = manner.style, manner.pixels
@@ -181,8 +186,7 @@ def vet(
                 adapter=adapter,
                 format=format,
                 tokenizer=tokenizer,
-                base_url=base_url[0] if base_url else None,
-                more_urls=tuple((base_url or [])[1:]),
+                **addresses,
                 device=device,
                 dtype=dtype,
                 branches=concurrency,
@@ -201,6 +205,8 @@ def vet(
         raise CommandError(f"{', '.join(inputs)}: nothing to vet, no files or rows in it", NOTHING_VETTED)
     if limit is not None:
         total = limit if total is None else min(total, limit)
+    if exposures:
+        total = None  # what the files hold
     if part is not None and total is not None:
         total = None if total < 1000 else total // part[1]  # what the names of the entries make of it
     folder = out or os.path.join("runs", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"))
@@ -210,8 +216,10 @@ def vet(
         )
     budget = Budget(max_turns=manner.max_turns, turn_tokens=manner.turn_tokens, context=manner.context)
     config: dict[str, Any] = {"inputs": inputs, "root": root, "path_column": path_column, "z_column": z_column}
+    config |= {"exposures": True} if exposures else {}
     config |= {"images": images, "style": drawn if images else None, "limit": limit}
     config |= {"model": model} if params or model else {}
+    config |= models.identity_of(policy, model, adapter)
     config |= {"adapter": adapter, "base_url": base_url} if params else {}
     config |= {"shard": shard} if shard else {}
     config |= {"prefilter": prefilter} | before.settings if before else {}
@@ -255,7 +263,8 @@ def vet(
             probed = policy != "embedded" if probes is None else probes
             used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probed else {})
         with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
-            entries = islice(items, limit)
+            entries: Iterator[Item] = islice(items, limit)
+            entries = with_exposures(entries, Path(folder)) if exposures else entries
             summary = vet_all(
                 entries if part is None else shard_of(entries, *part),
                 tasks,

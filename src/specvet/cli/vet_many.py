@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from specvet.tasks import Task
     from specvet.vetting.prefilter import Prefilter
 
+SIMULATED_MEMBERS = "SIMULATED members, S/N from 5 on, all kinds alike"
+
 Share = Annotated[
     bool,
     typer.Option("--share", help="Let other processes that say so too work on this run at the same time."),
@@ -30,12 +32,16 @@ PrefilterFrom = Annotated[
         "--prefilter",
         metavar="indices|FILE",
         help="Measure first; what line-indices finds hopeless is a NO without asking the model. FILE is what specvet "
-        "triage prefilter wrote: its threshold, and the recall that it keeps.",
+        "triage prefilter wrote: how it tells, and the recall on your own labels.",
     ),
 ]
 PrefilterBelow = Annotated[
     float | None,
-    typer.Option("--prefilter-below", metavar="P", help="Probability of YES below which a row is hopeless: 0.02."),
+    typer.Option(
+        "--prefilter-below",
+        metavar="P",
+        help="Hopeless is what measures below this probability of YES; by default what a class's own screen says.",
+    ),
 ]
 
 
@@ -60,17 +66,23 @@ def opened_prefilter(
     if not is_model:
         raise CommandError("--prefilter: this policy measures itself; a prefilter stands before a model", USAGE)
     from specvet.tasks import TaskError
-    from specvet.vetting.prefilter import DEFAULT_BELOW, Prefilter, read_recalls
+    from specvet.vetting.prefilter import Prefilter, read_recalls
+    from specvet.vetting.screen import recalls, screen_of
 
+    tasks = list(tasks)
     about: dict[str, Any] = {}
+    if given == "indices" and below is None:
+        screened = {task.key for task in tasks if screen_of(task) is not None}
+        about = {"recalls": [r for r in recalls() if r["task"] in screened], "labels": SIMULATED_MEMBERS}
     if given != "indices":
         if not Path(given).is_file():
             raise CommandError(f"--prefilter {given}: choose indices, or a file of specvet triage prefilter", USAGE)
         with failing(USAGE, OSError, ValueError):
             about = dict(read_recalls(given))
-    stated = about.get("below", DEFAULT_BELOW)
+    stated = about.get("below")
     if below is not None and about and below != stated:
-        raise CommandError(f"--prefilter-below {below:g}: {given} states the recall at {stated:g}", USAGE)
+        how = "by screens" if stated is None else f"at {stated:g}"
+        raise CommandError(f"--prefilter-below {below:g}: {given} states the recall {how}", USAGE)
     with failing(USAGE, TaskError, ValueError):
         prefilter = Prefilter(below if below is not None else stated)
         for task in tasks:
@@ -86,8 +98,9 @@ def prefilter_told(
         return []
     share = prefilter.left_out / prefilter.asked
     lines = [
-        f"prefilter: {prefilter.left_out:,} of {prefilter.asked:,} questions ({100 * share:.0f} %) measure below "
-        f"{prefilter.below:g} and are a NO without asking the model"
+        f"prefilter: {prefilter.left_out:,} of {prefilter.asked:,} questions ({100 * share:.0f} %) "
+        + ("are screened out" if prefilter.below is None else f"measure below {prefilter.below:g}")
+        + " and are a NO without asking the model"
     ]
     recalls = {one["task"]: one for one in about.get("recalls", ())}
     for key in keys:

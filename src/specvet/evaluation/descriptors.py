@@ -43,8 +43,8 @@ class Descriptor(Part):
     adapter: str | None = None
     revision: str | None = None
     source: str | None = None
-    base_url: str | None = None
-    """For the record; a server may move."""
+    base_url: str | tuple[str, ...] | None = None
+    """For the record; a server may move, and others may share its work."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Chat format, tokenizer and how a server is told of tools."""
     trained_on: tuple[str, ...] | None = None

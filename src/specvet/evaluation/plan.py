@@ -127,7 +127,8 @@ class PolicyPlan(Part):
     adapter: str | None = None
     revision: str | None = None
     """Immutable: a commit of the hub id, or whatever the server calls the version it serves."""
-    base_url: str | None = None
+    base_url: str | tuple[str, ...] | None = None
+    """Of a server; of several that serve the same model, over which the requests of an openai policy are spread."""
     format: str | None = None
     tokenizer: str | None = None
     tools: str = "tools"
@@ -243,7 +244,12 @@ class Campaign(Part):
                 )
             if plan.policy == "line-indices" and plan.model is not None:
                 raise ValueError(f"policies.{slug}: line-indices was not trained and takes no model; leave it out")
-            if plan.base_url and "@" in plan.base_url.partition("//")[2].partition("/")[0]:
+            urls = (plan.base_url,) if isinstance(plan.base_url, str) else plan.base_url or ()
+            if len(urls) > 1 and plan.policy != "openai":
+                raise ValueError(
+                    f"policies.{slug}.base_url: only an openai policy is spread over several servers; give one"
+                )
+            if any("@" in url.partition("//")[2].partition("/")[0] for url in urls):
                 raise ValueError(
                     f"policies.{slug}.base_url: names a user or a password, which would stand in the results; leave it "
                     "out, and give a key in OPENAI_API_KEY"

@@ -94,8 +94,12 @@ class Manifest(BaseModel):
     @property
     def digest(self) -> str:
         """SHA-256 over names and hashes of all files but the card's, so that words about a model do not change it."""
-        told = (f"{name} {sha}" for name, sha in sorted(self.files.items()) if name not in (CARD, PICTURE))
-        return text_hash("\n".join(told))
+        return files_digest(self.files)
+
+
+def files_digest(files: Mapping[str, str]) -> str:
+    """SHA-256 over names and hashes (name → SHA-256) of a model's files but the card's."""
+    return text_hash("\n".join(f"{name} {sha}" for name, sha in sorted(files.items()) if name not in (CARD, PICTURE)))
 
 
 @dataclass(frozen=True, slots=True)

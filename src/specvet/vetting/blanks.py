@@ -84,17 +84,20 @@ def blank_finds(
     opened: Callable[[RunFolder], Asked],
     *,
     seed: int = 0,
+    shared: bool = False,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> list[BlankCount]:
     """Ask about each find once more for each way of blanking; the counts of what is there, also when it was stopped.
 
-    `opened` makes the policy for a run, which must end with the caller. Writes `RUN/blank/blank.json`.
+    `opened` makes the policy for a run, which must end with the caller; `shared` lets other processes do so at the
+    same time, each of which counts what all have made. Writes `RUN/blank/blank.json`.
     """
     counts: list[BlankCount] = []
     flags: list[dict[str, Any]] = []
     for way in ways:
-        with RunFolder.open(folder / FOLDER / way, kind="vet", config={"blank": way, "seed": seed}) as run:
+        config = {"blank": way, "seed": seed}
+        with RunFolder.open(folder / FOLDER / way, kind="vet", config=config, shared=shared) as run:
             asked = opened(run)
             for key, items in finds.items():
                 if stop is not None and stop.is_set():
@@ -152,10 +155,12 @@ def flagged_in(folder: Path) -> dict[Place, tuple[Blank, ...]]:
     return found
 
 
-def note_flags(folder: Path, counts: Sequence[BlankCount]) -> None:
-    """Keep what came of it as events of the run itself."""
+def note_flags(folder: Path, counts: Sequence[BlankCount], *, shared: bool = False) -> None:
+    """Keep what came of it as events of the run itself, each text once."""
+    texts = [f"{c.task}: {c.flagged} of {c.finds} finds are YES still with features gone ({c.way})" for c in counts]
     with RunFolder.read(folder) as run:
-        kind = run.kind
-    with RunFolder.open(folder, kind=kind) as run:
-        for c in counts:
-            run.event("blank", f"{c.task}: {c.flagged} of {c.finds} finds are YES still with features gone ({c.way})")
+        kind, known = run.kind, {e.text for e in run.events() if e.kind == "blank"}
+    if new := [text for text in texts if text not in known]:
+        with RunFolder.open(folder, kind=kind, shared=shared) as run:
+            for text in new:
+                run.event("blank", text)

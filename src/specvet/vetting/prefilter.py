@@ -1,8 +1,10 @@
 """A prefilter: what `line-indices` finds hopeless is a NO, and no model is asked about it.
 
 Measuring takes some milliseconds and asking a model tens to thousands. Of a list in which one in five hundred is of the
-class nearly all can be left out, at the price of the few true ones that measure as hopeless; how many that are is to be
-told of a labelled set beside every result (`recall_of`).
+class most can be left out, at the price of the few true ones that measure as hopeless; how many that are is to be told
+of a labelled set beside every result (`recall_of`). Hopeless is what the class's screen says (see
+`specvet.vetting.screen`), or, where a threshold is given or the class has no screen, a NO with a probability of YES
+below it.
 """
 
 from __future__ import annotations
@@ -16,14 +18,18 @@ from typing import Any
 
 from specvet.agent import Budget, run_agent
 from specvet.policies.line_indices import LineIndices
-from specvet.records import write_atomic
-from specvet.records.schema import Answer, Question, TrajectoryRecord
+from specvet.records import text_hash, write_atomic
+from specvet.records.schema import Answer, Question, TrajectoryRecord, Verdict
 from specvet.tasks import Task
 from specvet.tools import ZoomTool
 from specvet.vetting.deciding import Decider, Tell
+from specvet.vetting.screen import fingerprint, screen_of
 
 DEFAULT_BELOW = 0.02
-"""Probability of YES, as `line-indices` states it, below which a row is left out."""
+"""Probability of YES, as `line-indices` states it, below which a row is left out that no screen is for."""
+
+SCREENS, THRESHOLD = "line-indices screens", "line-indices below "
+"""The two ways, as a run's settings name them."""
 
 _BUDGET = Budget()
 
@@ -34,9 +40,9 @@ PREFIX = "prefilter: "
 class Prefilter:
     """Measures a question's spectrum; `rejected` gives the row of a hopeless one."""
 
-    def __init__(self, below: float = DEFAULT_BELOW) -> None:
-        """Raises ValueError for a threshold at which nothing or everything would be left out."""
-        if not 0.0 < below < 0.5:
+    def __init__(self, below: float | None = None) -> None:
+        """`below` None: by screens. Raises ValueError for a threshold at which nothing or all would be left out."""
+        if below is not None and not 0.0 < below < 0.5:
             raise ValueError(f"a prefilter below {below:g}: give a probability above 0 and under 0.5")
         self.below = below
         self.asked = self.left_out = 0
@@ -45,7 +51,10 @@ class Prefilter:
     @property
     def settings(self) -> dict[str, object]:
         """What of it can change a verdict."""
-        return {"prefilter": f"line-indices below {self.below:g}", "prefilter_fingerprint": self._policy.fingerprint}
+        own = self._policy.fingerprint
+        if self.below is None:
+            return {"prefilter": SCREENS, "prefilter_fingerprint": text_hash(f"{own} {fingerprint()}")}
+        return {"prefilter": f"{THRESHOLD}{self.below:g}", "prefilter_fingerprint": own}
 
     def check(self, task: Task) -> None:
         """Whether it can measure for this task. Raises TaskError; ValueError for a task without evidence."""
@@ -66,16 +75,34 @@ class Prefilter:
         except Exception:  # the model is asked, and says what is wrong
             return None
         verdict = record.verdict
-        if not is_below(verdict.answer, verdict.p_yes, self.below):
+        why = hopeless(task, verdict, self.below)
+        if not why:
             return None
         self.left_out += 1
-        reason = f"{PREFIX}{verdict.reason} (p {verdict.p_yes:.2g} is below {self.below:g}; no model was asked)"
+        reason = f"{PREFIX}{verdict.reason} ({why}; no model was asked)"
         return record.model_copy(update={"verdict": verdict.model_copy(update={"reason": reason})})
 
 
-def is_below(answer: Answer, p_yes: float | None, below: float) -> bool:
-    """Whether a measurement is hopeless: a clear NO, never an UNSURE."""
-    return answer is Answer.NO and p_yes is not None and p_yes < below
+def hopeless(task: Task, verdict: Verdict, below: float | None = None) -> str:
+    """Why no model need be asked where `line-indices` said this: a clear NO, never an UNSURE. Empty where one must.
+
+    `below` None: by the task's screen, or `DEFAULT_BELOW` where it has none.
+    """
+    if verdict.answer is not Answer.NO or verdict.p_yes is None:
+        return ""
+    screen = screen_of(task) if below is None else None
+    if screen is not None:
+        score = screen.score(verdict)
+        return f"screened: {score:.2g} is below {screen.below:g}" if score < screen.below else ""
+    below = DEFAULT_BELOW if below is None else below
+    return f"p {verdict.p_yes:.2g} is below {below:g}" if verdict.p_yes < below else ""
+
+
+def prefilter_named(text: str) -> Prefilter | None:
+    """The prefilter that a run's settings name; None for `none`."""
+    if text == "none":
+        return None
+    return Prefilter(None if text == SCREENS else float(text.removeprefix(THRESHOLD)))
 
 
 class Prefiltered:
@@ -126,16 +153,27 @@ class Recall:
         high = 1.0 if not missed else float(beta.ppf(1.0 - tail, self.kept + 1, missed))
         return low, high
 
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "task": self.task,
+            "positives": self.positives,
+            "kept": self.kept,
+            "recall": self.recall,
+            "interval": self.interval(),
+            "others": self.others,
+            "left_out": self.left_out,
+        }
 
-def recall_of(measured: Iterable[tuple[str, bool, Answer, float | None]], below: float) -> list[Recall]:
-    """What a threshold does to labelled rows: (task, whether it is of the class, answer, p_yes) as measured.
+
+def recall_of(measured: Iterable[tuple[str, bool, bool]]) -> list[Recall]:
+    """What a prefilter does to labelled rows: (task, whether it is of the class, whether it is left out).
 
     A row that is UNSURE, or could not be measured, is kept: a model would be asked.
     """
     counts: dict[str, list[int]] = {}
-    for task, positive, answer, p_yes in measured:
+    for task, positive, out in measured:
         of_task = counts.setdefault(task, [0, 0, 0, 0])
-        out = is_below(answer, p_yes, below)
         if positive:
             of_task[0] += 1
             of_task[1] += not out
@@ -145,13 +183,11 @@ def recall_of(measured: Iterable[tuple[str, bool, Answer, float | None]], below:
     return [Recall(task, *numbers) for task, numbers in sorted(counts.items())]
 
 
-def write_recalls(path: str | PathLike[str], below: float, recalls: Iterable[Recall], labels: str, **more: Any) -> None:
-    """Keep what a threshold does to a labelled set (`labels` names it), for those who use it."""
-    rows = [
-        {"task": r.task, "positives": r.positives, "kept": r.kept, "recall": r.recall, "interval": r.interval(),
-         "others": r.others, "left_out": r.left_out}
-        for r in recalls if r.positives
-    ]  # fmt: skip
+def write_recalls(
+    path: str | PathLike[str], below: float | None, recalls: Iterable[Recall], labels: str, **more: Any
+) -> None:
+    """Keep what a prefilter (`below` None: by screens) does to a labelled set (`labels` names it)."""
+    rows = [r.as_dict() for r in recalls if r.positives]
     about = {"kind": _KIND, "below": below, "labels": labels, "recalls": rows, **more}
     write_atomic(path, json.dumps(about, indent=2) + "\n")
 

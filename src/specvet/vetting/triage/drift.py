@@ -23,6 +23,9 @@ COARSE = 0.05
 """What the 5 % points cannot tell apart."""
 RARE = 0.02
 """Share of a list from which on a survey that the calibration set lacks is told."""
+NO_MIXTURE = (
+    "no share of members makes this list out of members and others like the labelled ones: its prevalence is not known"
+)
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
 WORDS = {

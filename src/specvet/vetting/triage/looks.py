@@ -57,15 +57,19 @@ class Measuring:
         self._known: dict[str, Mapping[str, float]] = {}
         self.unreadable = 0
         """Spectra that are gone or cannot be read: what is missing of them is not known."""
+        self.readable = True
+        """Whether the last decision's could be read."""
 
     def __call__(self, decision: Decision) -> Mapping[str, float]:
         task, trajectory = self._tasks.get(decision.task), decision.trajectory
+        self.readable = True
         if task is None or trajectory is None:
             return {}
         if (decision.file, decision.row) != self._last:
             self._last, self._known = (decision.file, decision.row), {}
             self._spectrum = self._read(decision)
         if self._spectrum is None:
+            self.readable = False
             return {}
         found: dict[str, float] = {}
         if self._indices and not decision.verdict.evidence:

@@ -71,6 +71,7 @@ def _svg(drawn: Any) -> Any:
 
     buffer = io.StringIO()
     with rc_context({"svg.hashsalt": "specvet", "svg.fonttype": "none"}):
-        drawn.savefig(buffer, format="svg", metadata={"Date": None})
+        # Without a ground of its own, so that it stands on the page's, light or dark.
+        drawn.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     text = buffer.getvalue()
     return Markup(text[text.index("<svg") :])  # drawn here: no text of strangers but task keys, escaped by matplotlib

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ from specvet.records import Decision, RunFolder
 from specvet.vetting.blanks import flagged_in
 from specvet.vetting.triage.bands import upper_bound
 from specvet.vetting.triage.calibration import Calibration, TriageError
-from specvet.vetting.triage.cases import Look, Place, cases_of
+from specvet.vetting.triage.cases import Case, Place, cases_of
 from specvet.vetting.triage.folder import read_told
-from specvet.vetting.triage.looks import Measuring, RunIndices
+from specvet.vetting.triage.looks import RunIndices
+from specvet.vetting.triage.measuring import Remeasuring
 from specvet.vetting.triage.settings import Settings
 from specvet.vetting.triage.sorting import EVERY, Triage, sort
 from specvet.vetting.triage.truths import Matched, Truth, match, noting_truths
@@ -35,6 +37,7 @@ def calibrate_run(
     *,
     indices: RunFolder | None = None,
     measure: bool = True,
+    processes: int = 1,
     told: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -42,16 +45,16 @@ def calibrate_run(
     """A calibration of a labelled run.
 
     `labels` None takes the answers of the run's own questions (a rollout of a question file). `indices` is a run of
-    `line-indices` over the same list; without one, and with `measure`, a model's spectra are read again and measured.
-    `told` joins what the calibration says of its labels.
+    `line-indices` over the same list; without one, and with `measure`, a model's spectra are read again and measured,
+    by so many `processes`, and what was measured is kept (see `measuring`). `told` joins what the calibration says of
+    its labels.
 
-    Raises `TriageError`, ImportError without scikit-learn.
+    Raises `TriageError`, ImportError without scikit-learn, OSError where a process dies.
     """
     from specvet.vetting.triage.fitting import calibrate
 
     own: dict[Place, Truth] = {}
-    look = _look(run, indices, measure)
-    cases = list(cases_of(_told(noting_truths(_decisions(run), own), run, progress), look))
+    cases = _cases(run, noting_truths(_decisions(run), own), indices, measure, processes, progress)
     truths, vague = (
         ({(run.own_key(f), r, t): truth for (f, r, t), truth in own.items()}, set()) if labels is None else labels
     )
@@ -90,17 +93,19 @@ def sort_run(
     *,
     indices: RunFolder | None = None,
     measure: bool = True,
+    processes: int = 1,
     progress: Progress | None = None,
 ) -> Triage:
-    """The cases of a run in their bands. `indices`, `measure`: as for `calibrate_run`, where the calibration weighs
-    what they give. What `specvet triage blank` has flagged is looked at.
+    """The cases of a run in their bands. `indices`, `measure`, `processes`: as for `calibrate_run`, where the
+    calibration weighs what they give. What `specvet triage blank` has flagged is looked at.
 
     Raises `TriageError` for a calibration of another policy."""
     notices = [] if calibration is None else _differences(run, calibration)
     names = set() if calibration is None else {f.name for f in calibration.features}
     weighed = names & {"index", "supported", "contradicted"}
-    look = _look(run, indices, measure, weighed) if weighed else None
-    cases = list(cases_of(_told(_decisions(run), run, progress), look))
+    if not weighed:
+        indices, measure = None, False
+    cases = _cases(run, _decisions(run), indices, measure, processes, progress, weighed)
     found = sort(
         cases,
         calibration,
@@ -162,21 +167,31 @@ def _told(decisions: Iterable[Decision], run: RunFolder, progress: Progress | No
             progress("weighing", n, total)
 
 
-def _look(
-    run: RunFolder, indices: RunFolder | None, measure: bool, weighed: Collection[str] = ("index", "supported")
-) -> Look | None:
-    """Where more features come from; nothing for a policy that measures, whose verdicts have them."""
+def _cases(
+    run: RunFolder,
+    decisions: Iterator[Decision],
+    indices: RunFolder | None,
+    measure: bool,
+    processes: int,
+    progress: Progress | None,
+    weighed: Collection[str] = ("index", "supported"),
+) -> list[Case]:
+    """The cases with all their features; a policy that measures has them in its verdicts."""
     joined = None if indices is None else RunIndices(indices, run)
     measured = None
     if measure:
         claims = bool({"supported", "contradicted"} & set(weighed))
-        measured = Measuring(run, indices=joined is None and "index" in weighed, claims=claims)
+        wanted = joined is None and "index" in weighed
+        measured = Remeasuring(run, indices=wanted, claims=claims, processes=processes)
 
     def look(decision: Decision) -> Mapping[str, float]:
         found = {} if measured is None else dict(measured(decision))
         return found if joined is None else found | dict(joined(decision))
 
-    return look if joined or measured else None
+    with ExitStack() as stack:
+        if measured is not None:
+            decisions = stack.enter_context(closing(measured.through(decisions)))
+        return list(cases_of(_told(decisions, run, progress), look if joined or measured else None))
 
 
 def _is_plain(value: object) -> bool:

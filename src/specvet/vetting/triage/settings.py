@@ -25,4 +25,4 @@ class Settings(BaseModel):
     audit: float = Field(default=0.05, ge=0, le=1)
     """Share of the rejected that a person looks at all the same."""
     seed: int = 0
-    """Of the audit and of bootstraps."""
+    """Of the audit, and of the draws behind the interval of a prevalence."""

@@ -21,7 +21,8 @@ from specvet.records.schema import Answer
 from specvet.vetting.triage.bands import BANDS, Band, Promise, promises
 from specvet.vetting.triage.calibration import Calibration, Floats, probability
 from specvet.vetting.triage.cases import DECIDED, Case, Place
-from specvet.vetting.triage.drift import warnings_of
+from specvet.vetting.triage.drift import NO_MIXTURE, warnings_of
+from specvet.vetting.triage.numbers import Bools
 from specvet.vetting.triage.prevalence import Prevalence, estimate
 from specvet.vetting.triage.settings import Settings
 
@@ -122,11 +123,16 @@ def sort(
     """
     evidence = calibration.evidence(cases) if calibration is not None else np.full(len(cases), np.nan)
     tasks = np.array([c.task for c in cases], dtype=object)
-    told = {t: _prevalence(t, evidence[tasks == t], calibration, settings) for t in dict.fromkeys(tasks.tolist())}
+    decided = np.array([c.answer in DECIDED for c in cases], dtype=bool)
+    told = {
+        t: _prevalence(t, evidence[tasks == t], decided[tasks == t], calibration, settings)
+        for t in dict.fromkeys(tasks.tolist())
+    }
     known = {t: p for t, p in told.items() if p is not None}
     made: Mapping[str, Promise] = {}
     if calibration is not None:
-        shares = {t: p.value for t, p in known.items()}
+        # What is accepted has to be right at any prevalence that the list may have; rarer is harder.
+        shares = {t: p.low for t, p in known.items()}
         made = promises(calibration, shares, settings.max_lost, settings.max_false, settings.confidence)
     p = np.array([np.nan if c.p_raw is None else c.p_raw for c in cases])
     for task, at in known.items():
@@ -145,17 +151,20 @@ def sort(
     return Triage(rows, counts)
 
 
-def _prevalence(task: str, evidence: Floats, calibration: Calibration | None, settings: Settings) -> Prevalence | None:
+def _prevalence(
+    task: str, evidence: Floats, decided: Bools, calibration: Calibration | None, settings: Settings
+) -> Prevalence | None:
     if calibration is None or task == WHOLE_FILE:
         return None
-    found = evidence[np.isfinite(evidence)]
+    scored = np.isfinite(evidence)
+    found = evidence[scored]
     given = settings.prevalence.get(task, settings.prevalence.get(EVERY))
     if given is not None:
         return Prevalence(given, given, given, "given", int(found.size))
     known = calibration.tasks.get(task)
     if known is None:
         return None
-    return estimate(found, known, settings.seed)
+    return estimate(found, known, settings.seed, decided[scored])
 
 
 def _band(case: Case, evidence: float, promise: Promise | None, calibrated: bool, flagged: bool) -> tuple[Band, str]:
@@ -189,7 +198,8 @@ def _drawn(key: str, case: Case, settings: Settings) -> bool:
 def _drift(calibration: Calibration, cases: Sequence[Case], prevalence: Prevalence | None) -> tuple[str, ...]:
     if not cases or cases[0].task not in calibration.tasks or prevalence is None:
         return ()
-    return tuple(warnings_of(calibration, cases, prevalence.value))
+    told = warnings_of(calibration, cases, prevalence.value)
+    return tuple(told if prevalence.fits else [*told, NO_MIXTURE])
 
 
 def _counted(
