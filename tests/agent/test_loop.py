@@ -223,9 +223,12 @@ def test_a_truncated_turn_of_a_policy_ends_the_trajectory() -> None:
     ("requires", "says"),
     [
         ({"coverage": (Coverage(range=(8100.0, 8700.0), why="Ca II triplet"),)},
-         ["0 of the 1 ranges", "8100-8700 Å (Ca II triplet)", "from 4000 to 7998 Å"]),
+         ["good pixels do not cover 8100-8700 Å (Ca II triplet), which the task needs; "
+          "data reach from 4000 to 7998 Å"]),
         ({"coverage": (Coverage(range=(6400.0, 6700.0)), Coverage(range=(7900.0, 8200.0))), "at_least": 2},
-         ["1 of the 2 ranges", "7900-8200 Å (needed)"]),
+         ["good pixels cover 1 of 2 ranges, the task needs both; not 7900-8200 Å; data reach"]),
+        ({"coverage": tuple(Coverage(range=(x, x + 50.0)) for x in (8100.0, 8200.0, 8300.0, 8400.0)), "at_least": 2},
+         ["cover none of 4 ranges, the task needs at least 2; not 8100-8150 Å", "8300-8350 Å; and 1 more;"]),
         ({"min_snr": 30.0}, ["S/N 20", "asks for 30"]),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import subprocess
@@ -142,7 +143,7 @@ def test_line_indices_can_be_rolled_out_and_needs_no_model(specvet: Specvet, tmp
     assert "holds 2 trajectories of each question" in page.stderr
     sheet = specvet("export", str(tmp_path / "run"), "--out", "-")
     header, *rows = sheet.stdout.splitlines()
-    assert header.endswith(",policy,sample,reward")
+    assert header.endswith(",sample,reward")
     assert [row.rsplit(",", 2)[1:] for row in rows] == [["0", ""], ["1", ""], ["0", ""], ["1", ""], ["0", ""]]
 
 
@@ -267,3 +268,27 @@ def test_vet_takes_a_model_too_and_says_what_it_was(
     assert (settings["policy"], settings["sampling.temperature"], settings["budget.turn_tokens"]) == ("torch", 0.0, 24)
     assert main(["report", str(out)]) == 0
     assert main(["export", str(out), "--out", str(tmp_path / "t.csv")]) == 0
+
+
+@pytest.mark.parametrize("command", ["vet", "rollout"])
+def test_a_runs_rows_and_citation_name_the_model_by_its_folder_and_the_hash_of_its_files(
+    tmp_path: Path, stars: list[str], capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    from specvet.policies.identity import model_identity
+    from specvet.policies.torch.tiny import save_tiny
+
+    save_tiny(tmp_path / "MODEL", "qwen2_5_vl", 0)
+    told = model_identity("torch", str(tmp_path / "MODEL"))
+    run, table = str(tmp_path / "run"), tmp_path / "t.csv"
+    asked = ["--task", "cv", "--policy", "torch", "--model", str(tmp_path / "MODEL"), "--max-tokens", "8", "--quiet"]
+    assert main([command, stars[0], *asked, "--device", "cpu", "--no-probes", "--out", run]) in (0, 1)
+    assert main(["export", run, "--out", str(table)]) == 0
+    with table.open(encoding="utf-8", newline="") as f:
+        [row] = csv.DictReader(f)
+    assert (row["model"], row["model_hash"]) == ("MODEL", told["sha256"][:12])
+    capsys.readouterr()
+    assert main(["cite", run]) == 0
+    said = capsys.readouterr().out
+    assert f"the vision-language model MODEL (SHA-256 of its weights {told['sha256'][:12]}…)" in said
+    assert f"howpublished = {{Weights, SHA-256 {told['sha256']}}}" in said
+    assert str(tmp_path) not in said

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from cli_lab import Specvet
+from cli_lab import SCRIPT, Specvet
 
 from specvet.cli.failure import CommandError
-from specvet.cli.vet_many import opened_prefilter, shard_named
+from specvet.cli.vet_many import opened_prefilter, prefilter_told, shard_named
+from specvet.records import RunFolder
 from specvet.tasks import load_task
+from specvet.vetting.screen import recalls
 
 
 def write_stars(folder: Path, n: int) -> list[str]:
@@ -51,6 +57,45 @@ def test_shards_share_a_run_and_blank_and_prefilter_check_it(tmp_path: Path, spe
     assert [(c["way"], c["finds"], c["flagged"]) for c in counts] == [("smooth", 3, 0), ("level", 3, 0)]
 
 
+def test_blank_goes_on_after_a_kill_and_is_shared_by_processes(tmp_path: Path, specvet: Specvet) -> None:
+    names = write_stars(tmp_path / "stars", 24)
+    (tmp_path / "list.csv").write_text("path\n" + "\n".join(names))
+    assert specvet("vet", "list.csv", "--task", "cv", "--policy", "line-indices", "--out", "RUN").returncode == 0
+    command = [SCRIPT, "triage", "blank", "RUN", "--share", "--json", "--quiet"]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # It dies when the second run is begun: whatever is done by then stays.
+    code = f"import os, signal, sys; sys.argv = {[str(part) for part in command]!r}\n" + DIES_AT_THE_SECOND_RUN
+    died = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False, timeout=120, **pipes)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    both = [subprocess.Popen(command, cwd=tmp_path, **pipes) for _ in range(2)]
+    told = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    counts = [(c["way"], c["finds"], c["flagged"]) for c in json.loads(told[0][0])["counts"]]
+    assert counts == [("smooth", 8, 0), ("level", 8, 0)]
+    assert json.loads(told[1][0])["counts"] == json.loads(told[0][0])["counts"]
+    with RunFolder.read(tmp_path / "RUN" / "blank" / "smooth") as smooth:
+        assert smooth.count()["cv"]["NO"] + smooth.count()["cv"].get("UNSURE", 0) == 8
+        assert smooth.receipt().sessions[0].decided == 8  # by the one that was killed
+    with RunFolder.read(tmp_path / "RUN") as run:
+        assert len([e for e in run.events() if e.kind == "blank"]) == 2  # each count once, whoever noted it
+
+
+DIES_AT_THE_SECOND_RUN = """
+from specvet.records import RunFolder
+opened, n = RunFolder.open, []
+
+def dying(*given, **named):
+    n.append(1)
+    if len(n) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return opened(*given, **named)
+
+RunFolder.open = dying
+from specvet.cli.main import main
+main()
+"""
+
+
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", "-1/3", ""])
 def test_a_shard_that_is_none_says_how_one_is_written(text: str) -> None:
     with pytest.raises(CommandError, match="give the part and how many there are, as in 3/16"):
@@ -71,6 +116,28 @@ def test_a_prefilter_is_refused_where_it_makes_no_sense(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"kind": "specvet prefilter", "below": 0.1, "recalls": [], "labels": "l"}')
     with pytest.raises(CommandError, match=r"states the recall at 0\.1"):
         opened_prefilter(str(tmp_path / "p.json"), 0.2, [cv], True)
+    (tmp_path / "s.json").write_text('{"kind": "specvet prefilter", "below": null, "recalls": [], "labels": "l"}')
+    with pytest.raises(CommandError, match="states the recall by screens"):
+        opened_prefilter(str(tmp_path / "s.json"), 0.2, [cv], True)
     prefilter, about = opened_prefilter(str(tmp_path / "p.json"), None, [cv], True)
     assert prefilter is not None
     assert (prefilter.below, about["labels"]) == (0.1, "l")
+
+
+def test_a_prefilter_by_screens_tells_what_they_keep_of_simulated_members_and_nothing_of_other_evidence(
+    tmp_path: Path,
+) -> None:
+    cv = load_task("cv")
+    other = load_task("wd").model_copy(update={"prior": 0.5})
+    prefilter, about = opened_prefilter("indices", None, [cv, other], True)
+    assert prefilter is not None
+    assert prefilter.below is None
+    prefilter.asked, prefilter.left_out = 200, 150
+    with RunFolder.open(tmp_path / "RUN") as run:
+        lines = prefilter_told(run, prefilter, about, ["cv", "wd"])
+        assert [e.text for e in run.events() if e.kind == "prefilter"] == [line[11:] for line in lines]
+    (told,) = (r for r in recalls() if r["task"] == "cv")
+    assert lines[0].startswith("prefilter: 150 of 200 questions (75 %) are screened out and are a NO")
+    assert f"keeps {told['kept']} of {told['positives']} labelled cv" in lines[1]
+    assert lines[1].endswith("of SIMULATED members, S/N from 5 on, all kinds alike")
+    assert "what it costs in wd is not known" in lines[2]

@@ -6,6 +6,7 @@ after the other, and prints the key of each decision once it is kept.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -143,6 +144,29 @@ def postgres() -> Iterator[str]:
             subprocess.run([pg_ctl, "-D", data, "-w", "-m", "immediate", "stop"], check=True, **quiet)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """For this block nobody can write into a folder, root included: as on a DVD."""
+    held = (ctypes.c_uint32 * 6)()  # of both halves: effective, permitted, inheritable
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this thread and those it starts
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.capget(header, held)
+    before = held[0]
+    paths = [folder, *folder.rglob("*")]
+    modes = [path.stat().st_mode for path in paths]
+    for path, mode in zip(paths, modes, strict=True):
+        path.chmod(mode & ~0o222)
+    held[0] = before & ~0b110  # without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
+    try:
+        assert libc.capset(header, held) == 0
+        yield
+    finally:
+        held[0] = before
+        libc.capset(header, held)
+        for path, mode in zip(paths, modes, strict=True):
+            path.chmod(mode)
 
 
 def restart(address: str) -> None:

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from review_lab import decision, draft, write_run, write_spectra
+from review_lab import decision, draft, unwritable, write_run, write_spectra
 
 from specvet.cli.main import main
 from specvet.records.schema import Answer
@@ -131,3 +131,23 @@ def test_several_inputs_need_to_say_where_decisions_are_kept(
     assert main(["review", *names, "--task", "cv", "--no-browser"]) == 2
     assert "--store review.db" in capsys.readouterr().err
     assert not list(tmp_path.glob("*.db"))
+
+
+def test_a_review_on_media_that_cannot_be_written_is_exported_and_counted(run: Path, tmp_path: Path, capsys) -> None:
+    desk = Desk(of_run(run), SqliteStore(run / "review.db"))
+    for name, verdict in (("Ann", "YES"), ("Bo", "NO")):
+        desk.decide(name, draft(desk.listing.items[0], verdict))
+    desk.store.close()
+    vi = tmp_path / "vi"
+    with unwritable(run):
+        assert main(["export", str(run), "--reviewed", "--out", str(tmp_path / "r.csv")]) == 0
+        assert main(["review", "labels", str(run), "--out", str(tmp_path / "labels.csv")]) == 0
+        assert main(["review", "desi-vi", str(run), "--out", str(vi)]) == 0
+        capsys.readouterr()
+        assert main(["review", "agreement", str(run), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["conflicts"] == 1
+        mine = sorted(vi.iterdir())[0]
+        mine.write_text(mine.read_text(encoding="utf-8").replace("YES", "UNSURE"), encoding="utf-8")
+        assert main(["review", "desi-vi", str(run), "--import", str(mine)]) == 4
+        assert "can only be read; copy it" in " ".join(capsys.readouterr().err.split())
+    assert len((tmp_path / "r.csv").read_text(encoding="utf-8").splitlines()) == 2

@@ -17,7 +17,10 @@ from specvet.review.agreement import (
     krippendorff_alpha,
     waiting,
 )
+from specvet.review.board import STANDINGS
 from specvet.review.desk import Desk
+from specvet.review.events import VERDICTS
+from specvet.review.merging import merged
 from specvet.review.source import of_list
 from specvet.review.store import SqliteStore
 
@@ -53,6 +56,39 @@ def test_fleiss_kappa_is_that_of_the_textbook_example() -> None:
 def test_krippendorff_alpha_is_that_of_his_example_with_missing_votes() -> None:
     ratings = np.array(KRIPPENDORFF).T - 1
     assert krippendorff_alpha(counted(ratings, 5)) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_ballots_hold_what_the_votes_of_the_desk_are_whatever_was_decided_undone_and_settled(tmp_path: Path) -> None:
+    write_spectra(tmp_path / "spectra", 8)
+    desk = Desk(of_list([str(tmp_path / "spectra")], tasks="cv"), SqliteStore(tmp_path / "r.db"))
+    rng = np.random.default_rng(3)
+    names = ("Ann", "Bo", "Chen")
+    for n in range(120):
+        item, who = desk.listing.items[rng.integers(8)], names[rng.integers(3)]
+        if n % 5 == 4 and desk.votes(item, "cv").get(who):
+            desk.undo(who, f"undo-{n:04d}", "cv", item)
+        else:
+            quality = int(rng.integers(5)) if rng.random() < 0.5 else None
+            desk.decide(who, draft(item, VERDICTS[rng.integers(3)], quality=quality, flagged=bool(n % 7 == 0)))
+    again = Desk(of_list([str(tmp_path / "spectra")], tasks="cv"), desk.store)
+    for held in (desk, again):
+        ballots, voted = held.ballots("cv"), held.voted("cv")
+        assert [held.listing.items[i] for i in ballots.places] == list(voted)
+        assert set(ballots.reviewers) == {who for votes in voted.values() for who in votes}
+        for row, votes in enumerate(voted.values()):
+            result = merged(list(votes.values()))
+            assert STANDINGS[ballots.standing[row]] == result.standing
+            assert (result.verdict or None) == (None if (v := ballots.verdict[row]) < 0 else VERDICTS[v])
+            for k, name in enumerate(ballots.reviewers):
+                vote = votes.get(name)
+                assert (None if (v := ballots.votes[row, k]) < 0 else VERDICTS[v]) == (vote.verdict if vote else None)
+                assert ballots.flagged[row, k] == bool(vote and vote.flagged)
+                assert ballots.third[row, k] == bool(vote and vote.third)
+    before = desk.ballots("cv")
+    kept = before.votes.copy()
+    desk.decide("Dee", draft(desk.listing.items[0], "YES"))
+    assert (before.votes == kept).all()  # a copy: whoever counts it sees one moment
+    desk.store.close()
 
 
 def test_krippendorff_alpha_of_two_complete_raters_is_near_their_kappa() -> None:

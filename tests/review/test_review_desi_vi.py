@@ -81,6 +81,63 @@ def test_what_was_written_reads_back_as_the_same_votes_and_twice_changes_nothing
     other.store.close()
 
 
+def test_ones_own_file_changes_nothing_in_the_store_that_wrote_it(desk: Desk, tmp_path: Path) -> None:
+    first, second, third = desk.listing.items
+    desk.decide("Ann", draft(first, "NO", quality=1))
+    desk.decide(
+        "Ann", draft(second, "YES", quality=4, likelier="WD+MS binary", comment=" two\n lines  双星 ", z=-0.0001)
+    )
+    desk.decide("Ann", draft(third, "UNSURE", likelier="QSO", issues="CS", flagged=True))
+    (file,) = write_desi_vi(desk, tmp_path / "vi")
+    before = desk.store.since(0)
+    for _ in range(2):
+        assert desk.take_in(read_desi_vi(desk, file, task=None)) == 0
+    # An older file neither brings back what was changed since nor what was taken back.
+    desk.decide("Ann", draft(first, "YES"))
+    desk.undo("Ann", "undo-0001", "cv", second)
+    assert desk.take_in(read_desi_vi(desk, file, task=None)) == 0
+    assert desk.store.since(0)[:3] == before
+    assert len(desk.store.since(0)) == 5
+    assert desk.votes(first, "cv")["Ann"].verdict == "YES"
+    assert desk.votes(second, "cv") == {}
+
+
+def test_a_file_that_went_to_a_colleague_and_came_back_changes_nothing(desk: Desk, run: Path, tmp_path: Path) -> None:
+    desk.decide("Ann", draft(desk.listing.items[0], "UNSURE", likelier="QSO"))
+    (sent,) = write_desi_vi(desk, tmp_path / "sent")
+    other = Desk(of_run(run), SqliteStore(tmp_path / "other.db"))
+    assert other.take_in(read_desi_vi(other, sent, task=None)) == 1
+    assert other.votes(other.listing.items[0], "cv")["Ann"].likelier == "QSO"
+    (back,) = write_desi_vi(other, tmp_path / "back")
+    assert desk.take_in(read_desi_vi(desk, back, task=None)) == 0
+    other.store.close()
+
+
+def test_a_colleagues_file_of_the_same_name_is_taken_in(desk: Desk, run: Path, tmp_path: Path) -> None:
+    item = desk.listing.items[0]
+    other = Desk(of_run(run), SqliteStore(tmp_path / "other.db"))
+    desk.decide("Ann Lee", draft(item, "YES", quality=4))
+    other.decide("Al Lund", draft(item, "YES", quality=4))
+    (mine,), (theirs,) = write_desi_vi(desk, tmp_path / "a"), write_desi_vi(other, tmp_path / "b")
+    assert mine.name == theirs.name
+    assert desk.take_in(read_desi_vi(desk, theirs, task=None)) == 1
+    assert set(desk.votes(item, "cv")) == {"Ann Lee", "Al Lund"}
+    # The same initials and name, and another opinion.
+    other.decide("ann lee", draft(item, "NO"))
+    theirs = next(f for f in write_desi_vi(other, tmp_path / "b") if "Al" not in f.read_text(encoding="utf-8"))
+    assert desk.take_in(read_desi_vi(desk, theirs, task=None)) == 1
+    assert desk.votes(item, "cv")["Ann Lee"].verdict == "NO"
+    other.store.close()
+
+
+def test_a_file_without_times_is_new_only_where_it_says_something_else(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "vi.csv").write_text(PROSPECT, encoding="utf-8")
+    desk.decide("EJ", draft(desk.listing.items[0], "YES", quality=4, comment="broad Ha"))
+    desk.decide("EJ", draft(desk.listing.items[1], "NO", quality=2))
+    assert desk.take_in(read_desi_vi(desk, tmp_path / "vi.csv", task="cv")) == 2
+    assert desk.take_in(read_desi_vi(desk, tmp_path / "vi.csv", task="cv")) == 0
+
+
 def test_people_whose_names_look_alike_have_a_file_each(desk: Desk, tmp_path: Path) -> None:
     names = ("Ann 王", "Ann 李", "AL", "Ann Lee", "Ann-Lee")
     for name in names:

@@ -17,6 +17,7 @@ from review_lab import decision, draft, write_run, write_spectra
 from specvet.cli.main import main
 from specvet.records import WHOLE_FILE, Decision
 from specvet.records.schema import Answer, Verdict
+from specvet.review.desi_vi import write_desi_vi
 from specvet.review.desk import Desk
 from specvet.review.outputs import REVIEW_COLUMNS, export_labels, export_reviewed
 from specvet.review.page import bundle, render
@@ -98,6 +99,28 @@ def test_every_format_holds_the_accepted_ones_with_where_they_come_from(desk, tm
             assert table.meta["ONLYDECI"] == "YES"
     assert [c.name for c in REVIEW_COLUMNS] == list(row)[-len(REVIEW_COLUMNS) :]
     assert (str(row["decision"]), int(row["n_votes"]), float(row["quality"])) == ("YES", 2, 3.5)
+
+
+def test_a_quality_is_a_whole_number_as_people_gave_it_and_reads_back_in_every_format(tmp_path):
+    write_spectra(tmp_path / "spectra", 5)
+    desk = Desk(of_list([str(tmp_path / "spectra")], tasks="cv"), SqliteStore(tmp_path / "r.db"))
+    for quality, item in enumerate(desk.listing.items):
+        desk.decide("Ann", draft(item, quality=quality))
+    desk.decide("Bo", draft(desk.listing.items[2], quality=3))
+    desk.decide("Bo", draft(desk.listing.items[4]))
+    for suffix in ("csv", "parquet", "fits", "vot", "ecsv"):
+        assert export_reviewed(desk, tmp_path / f"r.{suffix}") == 5
+    assert [row["quality"] for row in rows_of(tmp_path / "r.csv")] == ["0", "1", "2.5", "3", "4"]
+    (file_of_ann, file_of_bo) = write_desi_vi(desk, tmp_path / "vi")
+    assert [row["VI_quality"] for row in rows_of(file_of_ann)] == ["0", "1", "2", "3", "4"]
+    assert [row["VI_quality"] for row in rows_of(file_of_bo)] == ["3", "-1"]
+    tables = [pq.read_table(tmp_path / "r.parquet")["quality"].to_pylist()]
+    tables += [
+        list(Table.read(tmp_path / f"r.{suffix}", format=kind)["quality"])
+        for suffix, kind in (("fits", "fits"), ("vot", "votable"), ("ecsv", "ascii.ecsv"), ("csv", "ascii.csv"))
+    ]
+    assert tables == [[0, 1, 2.5, 3, 4]] * 5
+    desk.store.close()
 
 
 def test_a_list_without_an_agent_is_exported_with_what_the_files_said(tmp_path):

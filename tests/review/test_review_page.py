@@ -97,7 +97,7 @@ def test_twenty_spectra_go_from_a_list_to_a_table_by_keyboard_alone(list_desk, o
     rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
     assert [row["id"] for row in rows] == [f"s{i:04d}" for i in range(0, 20, 3)]
     fourth = rows[1]
-    assert (fourth["comment"], fourth["quality"], fourth["flagged"]) == ("broad Hα, 双峰", "4.0", "1")
+    assert (fourth["comment"], fourth["quality"], fourth["flagged"]) == ("broad Hα, 双峰", "4", "1")
     event = next(v for those in list_desk.voted("cv").values() for v in those.values() if v.flagged)
     assert event.ms is not None
     assert event.shown["view"] == "single"
@@ -119,6 +119,51 @@ def test_undo_takes_back_the_last_decision_and_shows_its_spectrum(list_desk, ope
         page.keyboard.press("b")
         page.locator("#mine", has_text="You said NO").wait_for()
     assert votes(list_desk) == {first: {"Ann": "NO"}}
+
+
+def test_undo_brings_back_what_was_typed_with_the_decision(list_desk, opens):  # noqa: F811
+    with served(list_desk) as address:
+        page = opens(address, name="Ann")
+        first = page.inner_text("#object-id")
+        page.keyboard.press("c")
+        page.keyboard.type("broad Hα, 双峰")
+        page.keyboard.press("Escape")
+        page.keyboard.press("3")
+        page.keyboard.press("f")
+        page.check("[name=issue][value=C]")
+        page.fill("#likelier", "M dwarf")
+        page.fill("#z", "0.002")
+        page.keyboard.press("Escape")
+        page.keyboard.press("n")
+        said(page, "NO saved")
+        second = page.inner_text("#object-id")
+        page.keyboard.press("Control+z")
+        said(page, "NO taken back")
+        shown(page, first)
+        assert page.input_value("#comment") == "broad Hα, 双峰"
+        assert page.input_value("#likelier") == "M dwarf"
+        assert page.is_checked("[name=quality][value='3']")
+        assert page.is_checked("[name=issue][value=C]")
+        assert page.get_attribute("#flag", "aria-pressed") == "true"
+        assert page.input_value("#z") == "0.002"
+        # It is a draft like any other: kept when one goes on, and decided with the next key.
+        page.keyboard.press(" ")
+        shown(page, second)
+        page.keyboard.press("b")
+        shown(page, first)
+        page.keyboard.press("y")
+        said(page, "YES saved")
+        # What was taken back without a word leaves the form empty.
+        shown(page, second)
+        page.keyboard.press("u")
+        said(page, "UNSURE saved")
+        page.keyboard.press("Control+z")
+        said(page, "UNSURE taken back")
+        shown(page, second)
+        assert page.input_value("#comment") == ""
+    (vote,) = [v for those in list_desk.voted("cv").values() for v in those.values()]
+    assert (vote.verdict, vote.comment, vote.quality, vote.issues) == ("YES", "broad Hα, 双峰", 3, "C")
+    assert (vote.likelier, vote.flagged) == ("M dwarf", True)
 
 
 def test_keys_mean_nothing_while_somebody_types_or_composes(list_desk, opens):  # noqa: F811
@@ -234,6 +279,81 @@ def test_the_agents_windows_are_walked_through_and_stay_in_place_in_either_frame
     assert event.z == pytest.approx(0.1 + 1.1 * 10 / 299792.458, abs=1e-6)
     assert event.shown["smoothing"] == 0.5
     assert event.shown["frame"] == "rest"
+
+
+def window(page) -> list[float]:
+    """The wavelengths that are on the plot, by the numbers below it."""
+    return [float(x) for x in page.inner_text("#window").removesuffix(" Å").split("–")]
+
+
+def test_two_fingers_stretch_the_spectrum_one_moves_it_and_the_mouse_and_the_keys_do_as_before(list_desk, opens):  # noqa: F811
+    with served(list_desk) as address:
+        page = opens(address, name="Ann")
+        tools = page.context.new_cdp_session(page)
+        tools.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+        box = page.locator("#plot .u-over").bounding_box()
+        scale = 3000.0 / box["width"]  # Å a pixel, of the whole spectrum
+
+        def touch(kind: str, *places: float) -> None:
+            points = [{"x": box["x"] + x, "y": box["y"] + 100, "id": n} for n, x in enumerate(places)]
+            tools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        def on_plot(low: float, high: float) -> None:
+            page.wait_for_function(
+                "([low, high]) => { const w = document.getElementById('window').textContent.split('–').map(parseFloat);"
+                " return Math.abs(w[0] - low) < 3 && Math.abs(w[1] - high) < 3; }",
+                arg=[low, high],
+            )
+
+        on_plot(4000, 7000)
+        # Fingers at 200 and 300 px part to 100 and 400: three times as close, and what was under each stays there.
+        touch("touchStart", 200, 300)
+        touch("touchMove", 150, 350)
+        touch("touchMove", 100, 400)
+        low = 4000 + 200 * scale - 100 * scale / 3
+        on_plot(low, low + 3000 / 3)
+        touch("touchEnd")
+        # One finger takes the spectrum along by 60 px; the browser keeps the first few to see whether it scrolls.
+        touch("touchStart", 300)
+        touch("touchMove", 330)
+        touch("touchMove", 360)
+        page.wait_for_function(
+            f"() => parseFloat(document.getElementById('window').textContent) < {low - 30 * scale / 3}"
+        )
+        low, high = window(page)
+        assert high - low == pytest.approx(1000, abs=2)
+        assert 4000 + 200 * scale - 160 * scale / 3 - 3 <= low
+        # A second one comes down, and both move to the right by 40 px: nothing is stretched.
+        touch("touchStart", 360, 460)
+        touch("touchMove", 400, 500)
+        on_plot(low - 40 * scale / 3, high - 40 * scale / 3)
+        # Fingers that meet or cross say nothing of a scale.
+        touch("touchMove", 500, 495)
+        touch("touchEnd")
+        assert window(page)[1] - window(page)[0] == pytest.approx(1000, abs=2)
+        page.keyboard.press("r")
+        touch("touchStart", 100)
+        touch("touchMove", 140)
+        touch("touchEnd")
+        on_plot(4000, 7000)  # nothing lies to the left of the whole
+        tools.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+        # The wheel stretches around the pointer, the keys around the middle, a drag chooses, a double click shows all.
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 100)
+        page.mouse.wheel(0, -400)
+        on_plot(5500 - 1500 / 2.71828, 5500 + 1500 / 2.71828)
+        page.keyboard.press("r")
+        page.keyboard.press("+")
+        on_plot(5500 - 0.7 * 1500, 5500 + 0.7 * 1500)
+        page.keyboard.press("ArrowRight")
+        on_plot(5500 - 0.7 * 1500 + 420, 5500 + 0.7 * 1500 + 420)
+        page.keyboard.press("r")
+        page.mouse.move(box["x"] + 100, box["y"] + 100)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 200, box["y"] + 100, steps=4)
+        page.mouse.up()
+        on_plot(4000 + 100 * scale, 4000 + 200 * scale)
+        page.mouse.dblclick(box["x"] + 150, box["y"] + 100)
+        on_plot(4000, 7000)
 
 
 def test_the_grid_decides_by_keys_and_rejects_the_rest_of_its_page(run_desks, opens):  # noqa: F811
@@ -357,15 +477,78 @@ def test_the_flux_axis_has_round_ticks_and_a_readable_unit_however_small_the_flu
     assert (value, alone) == ("−6.0 ± 1.6", "0.98")
 
 
-def test_an_unreadable_spectrum_is_told_and_can_be_passed(list_desk, opens, tmp_path):  # noqa: F811
-    (tmp_path / "spectra" / "s0000.txt").write_text("no numbers here", encoding="utf-8")
+def test_an_unreadable_spectrum_is_called_by_its_file_and_id_and_can_be_decided_on(list_desk, opens, tmp_path):  # noqa: F811
+    path = tmp_path / "spectra" / "s0000.txt"
+    path.write_text("no numbers here", encoding="utf-8")
     item = list_desk.listing.items[0]
+    list_desk.listing.ids[0] = "star 7"
     with served(list_desk) as address:
         page = opens(f"{address}#task=cv&item={item}", name="Ann")
         page.locator("#no-plot", has_text="flag it, or go on to the next").wait_for()
+        assert page.inner_text("#object-id") == f"star 7 · {path}"
+        assert item not in page.inner_text("body")
         page.keyboard.press("u")
         said(page, "UNSURE saved")
     assert [list(v.values()) for v in votes(list_desk).values()] == [["UNSURE"]]
+
+
+def test_what_is_simulated_is_marked_wherever_it_is_listed_or_shown(opens, tmp_path):  # noqa: F811
+    write_spectra(tmp_path / "spectra", 3)
+    for name in ("s0000.txt", "s0002.txt"):
+        path = tmp_path / "spectra" / name
+        path.write_text("# SIMULATED\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    desk = Desk(of_list([str(tmp_path / "spectra")], tasks="cv"), SqliteStore(tmp_path / "review.db"))
+    desk.listing.simulated[0] = -1  # as of a long list, whose files are not opened beforehand
+    with served(desk) as address:
+        page = opens(f"{address}#task=cv&item={desk.listing.items[2]}", name="Ann")
+        shown(page, "s0002")
+        assert page.locator("#simulated").is_visible()
+        page.keyboard.press("q")
+        page.select_option("#queue select[name=order]", "list")
+        page.locator("#queue tbody tr:first-child", has_text="s0000").wait_for()
+        assert [t.split() for t in page.locator("#queue td.id").all_inner_texts()] == [
+            ["s0000", "SIMULATED"],
+            ["s0001"],
+            ["s0002", "SIMULATED"],
+        ]
+        page.keyboard.press("Escape")
+        page.locator("#queue:not([open])").wait_for(state="attached")
+        page.keyboard.press("x")
+        page.locator(".tile").nth(2).wait_for()
+        marked = page.eval_on_selector_all(
+            ".tile", "(all) => all.filter((t) => t.querySelector('.simulated')).map((t) => t.dataset.item)"
+        )
+        assert sorted(marked) == sorted(desk.listing.items[::2])
+        assert "SIMULATED" in page.get_attribute(f".tile[data-item='{desk.listing.items[0]}']", "aria-label")
+    desk.store.close()
+
+
+def test_a_store_that_can_only_be_read_is_shown_and_every_key_that_decides_says_so(run_desks, opens):  # noqa: F811
+    from review_lab import draft, unwritable
+
+    desk = run_desks()
+    desk.decide("Ann", draft(desk.listing.items[0], "YES", comment="broad"))
+    folder = desk.listing.run
+    desk.store.close()
+    with unwritable(folder):
+        desk = run_desks()
+        with served(desk) as address:
+            page = opens(f"{address}#task=cv&item={desk.listing.items[0]}", name="Ann")
+            page.locator("#notices.readonly", has_text="Only for looking").wait_for()
+            page.locator("#mine", has_text="You said YES, “broad”").wait_for()
+            first = page.inner_text("#object-id")
+            for key in ("y", "n", "u", "Control+z"):
+                page.evaluate("document.getElementById('status').textContent = ''")
+                page.keyboard.press(key)
+                said(page, "nothing can be decided")
+                assert page.inner_text("#object-id") == first
+            page.keyboard.press(" ")
+            page.locator("#object-id", has_not_text=first).wait_for()
+            page.keyboard.press("x")
+            page.locator(".tile:focus").wait_for()
+            page.keyboard.press("y")
+            said(page, "nothing can be decided")
+        assert len(desk.store.since(0)) == 1
 
 
 def test_the_page_of_one_object_is_complete_in_itself(run_desks, opens, tmp_path):  # noqa: F811

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from review_lab import draft, postgres, restart, write_spectra
+from review_lab import draft, postgres, restart, unwritable, write_spectra
 
 from specvet.review.events import Event
 from specvet.review.store import SqliteStore, Store, StoreError, open_store
@@ -208,6 +209,34 @@ def test_nothing_is_written_to_a_store_that_was_taken_away(tmp_path: Path) -> No
     (tmp_path / "elsewhere.db").rename(tmp_path / "r.db")
     assert store.write(lambda w: w.insert(event("a"))).n == 1
     store.close()
+
+
+def test_a_store_that_cannot_be_written_is_read_and_says_so(tmp_path: Path) -> None:
+    (folder := tmp_path / "disc").mkdir()
+    store = SqliteStore(folder / "r.db")
+    made = [store.write(lambda w: w.insert(event("a"))), store.write(lambda w: w.insert(event("b", comment="双")))]
+    secret = store.secret
+    (tmp_path / "killed").mkdir()
+    for name in ("r.db", "r.db-wal"):  # as a server leaves them that is killed
+        shutil.copy(folder / name, tmp_path / "killed" / name)
+    store.close()
+    with unwritable(folder):
+        read = SqliteStore(folder / "r.db")
+        assert read.readonly
+        assert (read.since(0), read.secret) == (made, secret)
+        with pytest.raises(StoreError, match=r"can only be read; copy it .* give that to --store"):
+            read.write(lambda w: w.insert(event("c")))
+        read.close()
+        with pytest.raises(StoreError, match=r"none\.db.*give another --store"):
+            SqliteStore(folder / "none.db")
+    assert [p.name for p in folder.iterdir()] == ["r.db"]
+    with unwritable(tmp_path / "killed"), pytest.raises(StoreError, match="copy it first"):
+        SqliteStore(tmp_path / "killed" / "r.db")
+    for place in (folder, tmp_path / "killed"):
+        again = SqliteStore(place / "r.db")
+        assert not again.readonly
+        assert again.since(0) == made
+        again.close()
 
 
 def test_a_damaged_event_is_said_by_its_number(tmp_path: Path) -> None:

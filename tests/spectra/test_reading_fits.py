@@ -299,6 +299,26 @@ def test_a_huge_folder_is_searched_only_so_far_and_it_is_said(tmp_path):
     assert any("looked into 24 of 40 files" in w for w in warnings)
 
 
+def test_the_names_of_a_folder_are_sorted_once_however_many_of_its_files_are_read(tmp_path, monkeypatch):
+    from specvet.spectra.readers import redrock
+
+    names = ["coadd-1.fits", "coadd-2.fits", "redrock-2.fits", "a-redrock.txt", "zbest-1.fits", "b.fit", "notes"]
+    for name in names:
+        (tmp_path / name).write_bytes(make.desi([7]) if name.startswith("coadd") else b"nothing")
+    ranked = []
+    kind = redrock._kind
+    monkeypatch.setattr(redrock, "_kind", lambda name: ranked.append(name) or kind(name))
+    for name in ("coadd-1.fits", "coadd-2.fits", "coadd-1.fits"):
+        read(tmp_path / name)
+    assert sorted(ranked) == sorted(names)
+    folder = redrock._names(str(tmp_path), tmp_path.stat().st_mtime_ns)
+    assert [name for _, name in redrock._in_order(folder, "coadd-2.fits")] == [
+        "redrock-2.fits", "a-redrock.txt", "zbest-1.fits", "b.fit", "coadd-1.fits", "notes"
+    ]  # fmt: skip
+    assert next(redrock._in_order(folder, "coadd-2.fits"))[0] == 0
+    assert next(redrock._in_order(folder, "coadd-1.fits"))[0] == 1
+
+
 def test_desi_without_fibermap_has_spectra_without_identity():
     with fits.open(io.BytesIO(make.desi([7]))) as hdus:
         del hdus["FIBERMAP"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from specvet import __version__
 from specvet.records import Decision, DiskFullError, RunError, RunFolder
 from specvet.records.schema import (
     ActionRecord,
@@ -113,6 +114,11 @@ def test_a_row_says_what_was_decided_and_why(run: Path, tmp_path: Path) -> None:
         "wave_min": 3700.0,
         "warnings": "x; y",
         "policy": "line-indices",
+        "model": "line-indices",
+        "task_hash": "0" * 12,
+        "specvet": __version__,
+        "decided": "2026-01-01T00:00:00Z",
+        "object": "a.fits:0",
     }
     known = {k: v for k, v in unreadable.items() if v is not None}
     assert known == {
@@ -122,6 +128,8 @@ def test_a_row_says_what_was_decided_and_why(run: Path, tmp_path: Path) -> None:
         "answer": "ERROR",
         "reason": "empty file",
         "stop": "unreadable",
+        "specvet": __version__,
+        "object": "c.fits:0",
     }
 
 

@@ -142,7 +142,8 @@ def test_what_a_format_cannot_hold_is_told_once(run: Path, tmp_path: Path) -> No
         "out.parquet": [],
         "out.ecsv": [],
         "out.fits": [
-            "FITS tables hold ASCII only, so file, reason, evidence are escaped (Hα is H\\u03b1); the header says how"
+            "FITS tables hold ASCII only, so file, reason, evidence, object are escaped (Hα is H\\u03b1); "
+            "the header says how"
         ],
         "out.vot": [],
     }

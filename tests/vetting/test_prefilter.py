@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from specvet.records import RunFolder, RunMismatchError
-from specvet.records.schema import Answer, Question, SpectrumRef
+from specvet.records.schema import Answer, Question, SpectrumRef, Verdict
 from specvet.spectra import Spectrum
 from specvet.tasks import load_task
 from specvet.tools import ZoomTool
 from specvet.vetting.deciding import OneByOne
-from specvet.vetting.prefilter import Prefilter, Prefiltered, read_recalls, recall_of, write_recalls
+from specvet.vetting.prefilter import (
+    Prefilter,
+    Prefiltered,
+    hopeless,
+    prefilter_named,
+    read_recalls,
+    recall_of,
+    write_recalls,
+)
 
 GRID = np.arange(3800.0, 9000.0, 2.0)
 
@@ -28,6 +37,10 @@ def spectrum(hydrogen: float) -> Spectrum:
 
 def question() -> Question:
     return Question(id="q", task="cv", spectrum=SpectrumRef(path="a.fits"))
+
+
+def said(answer: Answer, p_yes: float | None, **more: Any) -> Verdict:
+    return Verdict(answer=answer, confidence=None, p_yes=p_yes, reason="so it measures", **more)
 
 
 def test_the_hopeless_are_left_out_and_the_others_reach_the_model() -> None:
@@ -64,7 +77,7 @@ def test_a_threshold_that_leaves_out_nothing_or_everything_is_refused(below: flo
 
 
 def test_recall_counts_what_a_model_would_still_be_asked_about(tmp_path: Path) -> None:
-    rows: list[tuple[str, bool, Answer, float | None]] = [
+    measured: list[tuple[str, bool, Answer, float | None]] = [
         ("cv", True, Answer.YES, 0.9),
         ("cv", True, Answer.UNSURE, 0.01),  # undecided is kept
         ("cv", True, Answer.NO, 0.01),
@@ -73,7 +86,8 @@ def test_recall_counts_what_a_model_would_still_be_asked_about(tmp_path: Path) -
         ("cv", False, Answer.NO_DATA, None),
         ("wd", False, Answer.NO, 0.01),
     ]
-    cv, wd = recall_of(rows, 0.02)
+    rows = [(task, yes, bool(hopeless(load_task(task), said(answer, p), 0.02))) for task, yes, answer, p in measured]
+    cv, wd = recall_of(rows)
     assert (cv.positives, cv.kept, cv.others, cv.left_out) == (3, 2, 3, 1)
     assert cv.recall == pytest.approx(2 / 3)
     low, high = cv.interval() or (0.0, 0.0)
@@ -91,7 +105,17 @@ def test_recall_counts_what_a_model_would_still_be_asked_about(tmp_path: Path) -
 
 
 def test_a_run_with_a_prefilter_and_one_without_share_no_table(tmp_path: Path) -> None:
+    ways = (Prefilter(), "line-indices screens"), (Prefilter(0.02), r"line-indices below 0\.02")
     with RunFolder.open(tmp_path / "run") as run:
         run.settle({"prefilter": "none"})
-        with pytest.raises(RunMismatchError, match=r"prefilter = none, but now prefilter = line-indices below 0\.02"):
-            run.settle(Prefilter().settings)
+        for prefilter, says in ways:
+            with pytest.raises(RunMismatchError, match=f"prefilter = none, but now prefilter = {says}"):
+                run.settle(prefilter.settings)
+
+
+@pytest.mark.parametrize("prefilter", [Prefilter(), Prefilter(0.02), Prefilter(0.125)])
+def test_the_prefilter_of_a_run_is_made_again_from_its_settings(prefilter: Prefilter) -> None:
+    again = prefilter_named(str(prefilter.settings["prefilter"]))
+    assert again is not None
+    assert again.settings == prefilter.settings
+    assert prefilter_named("none") is None

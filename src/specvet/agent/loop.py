@@ -71,8 +71,8 @@ def run_agent(
 
 
 def task_hash(task: Task) -> str:
-    """SHA-256 of everything a task says; verdicts of one run must share it."""
-    return text_hash(task.model_dump_json())
+    """SHA-256 of everything that a task says of spectra; verdicts of one run must share it."""
+    return text_hash(task.asked())
 
 
 # Several tasks in a row ask about one spectrum, through one tool. Both are found by identity, and never change.

@@ -21,17 +21,27 @@ def missing_requirement(requires: Requires, data: WindowData | None) -> str:
     uncovered = [c for c in requires.coverage if covered_fraction(spectrum, c, data.frame.z) < c.fraction]
     covered = len(requires.coverage) - len(uncovered)
     if requires.coverage and covered < requires.at_least:
-        wanted = "; ".join(f"{c.range[0]:.0f}-{c.range[1]:.0f} Å ({c.why or 'needed'})" for c in uncovered[:3])
-        return (
-            f"good pixels cover {covered} of the {requires.at_least} ranges that the task needs, "
-            f"not {wanted}; data reach from {spectrum.wave_min:.0f} to {spectrum.wave_max:.0f} Å"
-        )
+        reach = f"data reach from {spectrum.wave_min:.0f} to {spectrum.wave_max:.0f} Å"
+        return f"{_not_covered(requires, uncovered)}; {reach}"
     snr = spectrum.snr
     if requires.min_snr and (snr is None or snr < requires.min_snr):
         return (
             f"median S/N {'unknown' if snr is None else f'{snr:.1f}'} a pixel, the task asks for {requires.min_snr:g}"
         )
     return _filled(spectrum)
+
+
+def _not_covered(requires: Requires, uncovered: list[Coverage]) -> str:
+    """Which ranges are missing, of how many, and how many the task needs."""
+    total, covered = len(requires.coverage), len(requires.coverage) - len(uncovered)
+    named = [f"{c.range[0]:.0f}-{c.range[1]:.0f} Å{f' ({c.why})' if c.why else ''}" for c in uncovered[:3]]
+    if total == 1:
+        return f"good pixels do not cover {named[0]}, which the task needs"
+    more = f"; and {len(uncovered) - 3} more" if len(uncovered) > 3 else ""
+    all_of_them = "both" if total == 2 else f"all {total}"
+    needed = all_of_them if requires.at_least == total else f"at least {requires.at_least}"
+    missing = "; ".join(named) + more
+    return f"good pixels cover {covered or 'none'} of {total} ranges, the task needs {needed}; not {missing}"
 
 
 def _filled(spectrum: Spectrum) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from specvet.cli.console import say
 from specvet.cli.failure import CANNOT_WRITE, USAGE, CommandError, failing
+from specvet.cli.objects import Radius
 
 
 def export(
@@ -30,6 +31,10 @@ def export(
     row: Annotated[
         int | None, typer.Option("--row", min=0, metavar="N", help="Which target of a spectrum file, from 0.")
     ] = None,
+    objects: Annotated[
+        bool, typer.Option("--objects", help="One row a star, over all its spectra, instead of one a spectrum.")
+    ] = False,
+    radius: Radius = None,
     reviewed: Annotated[
         bool, typer.Option("--reviewed", help="What people decided in specvet review, of a run or a list.")
     ] = False,
@@ -43,12 +48,17 @@ def export(
     """Write a run's verdicts, or one spectrum, as a table.
 
     RUN: one row for each spectrum and task: file, row, id, task, answer, confidence, reason, then the probability of
-    YES, a likelier class, the evidence with measured values, the windows looked at, and what the file says of itself.
+    YES, a likelier class, the evidence with measured values, the windows looked at, what the file says of itself, and
+    where the row comes from: model with hash, version of the task and of specvet, release, reduction, date.
     Answers are YES, NO, UNSURE, NO_DATA, FAILED or ERROR. Identifiers are text. An unreadable file is one row, of the
     task *.
 
     RUN or LIST with --reviewed: one row for each spectrum and task that somebody has decided, with decision, standing
     (single, agreed, conflict, settled), votes, quality, class, redshift, issues and comment of people beside the rest.
+
+    RUN with --objects: one row for each star: id (Gaia DR3 or J and its place), mean place, number of spectra, first
+    and last MJD, its spectra as FILE:ROW, and of each task the answer over all epochs, its rule, what each epoch said,
+    and why. About one epoch a person (with --reviewed) goes before triage, triage before the policy: specvet objects.
 
     FILE: the pixels (WAVELENGTH, FLUX, IVAR, MASK) of one spectrum as FITS, VOTable or ECSV, with all that is known of
     it in the header; specvet reads the same spectrum back.
@@ -64,8 +74,19 @@ def export(
     """
     if format not in (None, "csv", "parquet", "fits", "votable", "ecsv"):
         raise CommandError(f"--format {format}: choose csv, parquet, fits, votable or ecsv", USAGE)
+    if objects:
+        from specvet.cli.objects import export_objects
+
+        if row is not None or decision is not None:
+            raise CommandError("--row and --decision choose no objects; --task and --answer do", USAGE)
+        wanted = answer_words(answer)
+        export_objects(source, out, format, task=task, answers=wanted, radius=radius, reviewed=reviewed, store=store)
+        return
     if reviewed:
         from specvet.cli.review_outputs import export_reviewed
+
+        if radius is not None:
+            raise CommandError("--radius belongs to the tables of a run and to --objects", USAGE)
 
         if row is not None:
             raise CommandError("--row chooses a target of a spectrum file; a review has no rows to choose so", USAGE)
@@ -74,21 +95,24 @@ def export(
     if decision is not None or store is not None:
         raise CommandError("--decision and --store belong to --reviewed, which exports what people decided", USAGE)
     if os.path.isfile(source):
-        if task is not None or answer is not None:
-            raise CommandError(f"{source}: is no run folder; --task and --answer choose rows of a run", USAGE)
+        if task is not None or answer is not None or radius is not None:
+            raise CommandError(
+                f"{source}: is no run folder; --task and --answer choose rows of a run, --radius its objects", USAGE
+            )
         _export_spectrum(source, out, format, row)
         return
     if row is not None:
         raise CommandError(
             "--row chooses a target of a spectrum file; a run's rows are chosen by --task and --answer", USAGE
         )
+    from specvet.cli.objects import radius_of
     from specvet.records import RunError
     from specvet.vetting.export import ExportError
     from specvet.vetting.export import export as write
 
-    answers = answer_words(answer)
+    keys, answers, arcsec = task_keys(task, source), answer_words(answer), radius_of(radius)
     with failing(CANNOT_WRITE, OSError), failing(USAGE, ExportError, RunError):
-        n = write(source, out, format, tasks=task_keys(task, source), answers=answers, tell=say)  # type: ignore[arg-type]
+        n = write(source, out, format, tasks=keys, answers=answers, radius_arcsec=arcsec, tell=say)  # type: ignore[arg-type]
     if out != "-":
         say(f"wrote {n:,} rows to {out}")
 

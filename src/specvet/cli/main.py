@@ -13,18 +13,24 @@ import typer
 
 from specvet import __version__
 from specvet.cli import (
+    cite,
+    completeness,
     console,
     data,
     doctor,
     eval,
     export,
     failure,
+    get,
+    match,
     model_folders,
+    objects,
     pipeline,
     plot,
     report,
     review,
     rollout,
+    samp,
     show,
     tasks,
     train,
@@ -46,12 +52,18 @@ app.command()(show.show)
 app.command()(plot.plot)
 app.command()(vet.vet)
 app.command()(tasks.tasks)
+app.command(cls=match.MatchCommand)(match.match)
+app.command()(objects.objects)
 app.command()(export.export)
+app.command()(cite.cite)
 app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.command()(transcript.transcript)
+app.command()(completeness.completeness)
+app.command()(samp.samp)
 app.add_typer(triage.app, name="triage")
+app.add_typer(get.app, name="get")
 app.add_typer(data.app, name="data")
 app.add_typer(train.app, name="train")
 app.add_typer(eval.app, name="eval")

@@ -107,6 +107,8 @@ def open_page(
             access = Access(host, bound.getsockname()[1], secret_word, desk.store.secret, origin)
         for notice in listing.notices:
             say(notice)
+        if desk.store.readonly:
+            say(f"{desk.store.name} cannot be written: look, export and count agreement; nothing can be decided")
         # Ctrl-C is its usual end; uvicorn passes it on when every request is answered.
         with suppress(KeyboardInterrupt):
             serve(desk, access, bound, reviewer=name, ready=lambda: _ready(desk, access, no_browser))

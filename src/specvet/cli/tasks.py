@@ -10,7 +10,7 @@ from specvet.cli.console import console, print_json
 from specvet.cli.failure import USAGE, failing
 
 if TYPE_CHECKING:
-    from specvet.tasks import Task
+    from specvet.tasks import Luminosity, Task
 
 
 def tasks(
@@ -122,6 +122,9 @@ def _print_task(task: Task) -> None:
     heading("Guidance")
     for paragraph in task.guidance.strip().split("\n\n"):
         entry(" ".join(paragraph.split()) if "\n-" not in f"\n{paragraph}" else paragraph)
+    _print_epochs(task, heading, entry)
+    if task.gaia is not None:
+        _print_luminosity(task.gaia, heading, entry)
     heading("Sources")
     for source in task.sources:
         entry(f"- {source}")
@@ -140,3 +143,35 @@ def _print_requirements(task: Task, heading: object, entry: object) -> None:
             entry(f"{c.range[0]:.0f}-{c.range[1]:.0f} Å, {c.fraction:.0%} of it{f': {c.why}' if c.why else ''}", 4)
     if needs.min_snr:
         entry(f"median S/N of at least {needs.min_snr:g} a pixel")
+
+
+def _print_epochs(task: Task, heading: object, entry: object) -> None:
+    from specvet.tasks.epochs import DEFAULT, RULES
+
+    assert callable(heading)
+    assert callable(entry)
+    epochs = task.epochs or DEFAULT
+    heading("Several epochs of one star (specvet export --objects)")
+    entry(f"{epochs.rule}{'' if task.epochs else ' (the default)'}: {RULES[epochs.rule]}")
+    if epochs.rule == "any_yes":
+        entry(f"a YES of a policy is trusted from p(YES) {epochs.trusted:g}")
+    entry(f"why: {epochs.why.strip()}")
+
+
+def _print_luminosity(gaia: Luminosity, heading: object, entry: object) -> None:
+    from specvet.tasks.luminosity import region_text
+
+    assert callable(heading)
+    assert callable(entry)
+    heading("With Gaia (specvet match)")
+    entry(
+        f"changes nothing below {gaia.min_parallax_over_error:g} parallax errors, above RUWE {gaia.max_ruwe:g}, or "
+        f"where M_G ± {gaia.sigmas:g} errors crosses an edge"
+    )
+    for region in gaia.regions:
+        own = " (its own)" if region.name in gaia.expected else ""
+        entry(f"{region.name}{own}: {region_text(region)}")
+        entry(region.source, 6)
+    for rule in gaia.rules:
+        named = f" that looks like {' or '.join(rule.likelier_class)}" if rule.likelier_class else ""
+        entry(f"- {' or '.join(rule.answers)}{named}, {rule.where} {rule.region} → {rule.becomes}: {rule.why}")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -101,8 +101,13 @@ def connect(path: Path) -> sqlite3.Connection:
         return db
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open `run.db` for reading, also while another process writes, and on media that cannot be written."""
+def connect_to_read(
+    path: Path, check: Callable[[sqlite3.Connection, Path], object] | None = None
+) -> sqlite3.Connection:
+    """Open `run.db` for reading, also while another process writes, and on media that cannot be written.
+
+    `check` raises where the file is not the database that is wanted; by default that of a run.
+    """
     uri = path.absolute().as_uri()
     with naming_trouble(path):
         for options in ("mode=ro", "mode=ro&immutable=1"):
@@ -110,7 +115,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
                 f"{uri}?{options}", uri=True, isolation_level=None, timeout=30.0, check_same_thread=False
             )
             try:
-                _check(db, path)
+                (check or _check)(db, path)
                 return db
             except sqlite3.OperationalError:
                 db.close()

@@ -45,6 +45,16 @@ class Decision(BaseModel):
     """Frame and why: `rest frame (z = 0.000123 from header Z)`."""
     pipeline_class: str = ""
     """What the survey's pipeline calls it; for the record, no verdict rests on it."""
+    mjd: float | None = None
+    """Of the observation, days; None where the file does not say."""
+    ids: dict[str, str] = {}
+    """Every identifier that the file states, as strings: `{"plate": "266", "targetid": "39627…"}`."""
+    release: str = ""
+    """Of the survey, as the file names it: `DR8`."""
+    reduction: str = ""
+    """Version of the pipeline that reduced it, as the file states it: `v2.9.8`, `iron`."""
+    n_exposures: int = 0
+    """How many single exposures of it the file holds beside it."""
     warnings: tuple[str, ...] = ()
     trajectory: TrajectoryRecord | None = None
     """None for an ERROR row."""

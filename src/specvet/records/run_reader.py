@@ -15,7 +15,7 @@ from specvet.records import shards
 from specvet.records.decision import Decision
 from specvet.records.done import Done
 from specvet.records.files import ImageStore
-from specvet.records.receipt import Receipt
+from specvet.records.receipt import Receipt, Session
 from specvet.records.schema import TrajectoryRecord
 from specvet.records.session import make_receipt
 
@@ -149,6 +149,20 @@ class RunReader:
                 yield _decision(rest, text, file=name, row=row, task=task, id=id, sample=sample)
             last = page[-1][0]
 
+    def first_decisions(self) -> Iterator[Decision]:
+        """The first decision about each (file, row), whatever the task, without its trajectory: who asks what was
+        observed need not read what was said for every task."""
+        columns = f"n, key, file, row, task, id, {self._sample}, rest"
+        sql = f"SELECT {columns} FROM decisions d WHERE n > ? ORDER BY n LIMIT ?"
+        seen, last = set[tuple[str, int]](), 0
+        while page := self._db.execute(sql, (last, _PAGE)).fetchall():
+            for _, key, file, row, task, id, sample, rest in page:
+                if (key, row) not in seen:
+                    seen.add((key, row))
+                    name = key if file is None else file
+                    yield _decision(rest, None, file=name, row=row, task=task, id=id, sample=sample)
+            last = page[-1][0]
+
     def trajectory(self, file: str, row: int, task: str, sample: int = 0) -> TrajectoryRecord | None:
         """The trajectory behind a decision, wherever it lies; None without one."""
         return self._trajectory(self.key(file), row, task, sample)
@@ -232,6 +246,11 @@ class RunReader:
     def events(self) -> Iterator[Event]:
         """What happened, oldest first."""
         yield from (Event(*e) for e in self._db.execute("SELECT at, kind, text FROM events ORDER BY n").fetchall())
+
+    def sessions(self) -> tuple[Session, ...]:
+        """Who worked on it, oldest first."""
+        found = self._db.execute("SELECT session FROM sessions ORDER BY n").fetchall()
+        return tuple(Session.model_validate_json(text) for (text,) in found)
 
     def receipt(self) -> Receipt:
         """What makes the run checkable, as of now; reads the whole table of decisions."""

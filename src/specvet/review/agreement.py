@@ -15,12 +15,14 @@ None where a coefficient is not defined: too few common items, or everybody alwa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from specvet.review.board import NO_VOTE, STANDINGS, Ballots
 from specvet.review.desk import Desk
 from specvet.review.events import VERDICTS, Event
 from specvet.review.listing import ANSWERS
@@ -69,21 +71,21 @@ def fleiss_kappa(counts: NDArray[np.integer]) -> float | None:
 
 def krippendorff_alpha(counts: NDArray[np.integer]) -> float | None:
     """Alpha of a table (items, categories), nominal; items with fewer than two votes say nothing."""
-    return _alpha(counts, np.ones(len(counts)))
+    alpha = float(_alphas(counts, np.ones((1, len(counts))))[0])
+    return None if math.isnan(alpha) else alpha
 
 
-def _alpha(counts: NDArray[np.integer], weights: NDArray[np.float64]) -> float | None:
+def _alphas(counts: NDArray[np.integer], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Alpha for each row of `weights`, shape (tables, items), by which items count; NaN where it is not defined."""
     votes = counts.sum(1)
     kept = votes >= 2
-    counts, votes, weights = counts[kept], votes[kept], weights[kept]
-    total = float((votes * weights).sum())
-    if total <= 1:
-        return None
-    pairs_alike = (counts * (counts - 1)).sum(1) / (votes - 1)
-    observed = 1.0 - float((pairs_alike * weights).sum()) / total
-    shares = (counts * weights[:, None]).sum(0)
-    expected = 1.0 - float((shares * (shares - 1)).sum()) / (total * (total - 1))
-    return None if expected <= 0 else 1.0 - observed / expected
+    counts, votes, weights = counts[kept], votes[kept], weights[:, kept]
+    pairs_alike = (counts * (counts - 1)).sum(1) / np.maximum(votes - 1, 1)
+    total, shares = weights @ votes, weights @ counts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        observed = 1.0 - (weights @ pairs_alike) / total
+        expected = 1.0 - (shares * (shares - 1)).sum(1) / (total * (total - 1))
+        return np.where((total > 1) & (expected > 0), 1.0 - observed / expected, np.nan)
 
 
 def alpha_interval(counts: NDArray[np.integer], level: float = 0.95, seed: int = 0) -> tuple[float, float] | None:
@@ -92,10 +94,13 @@ def alpha_interval(counts: NDArray[np.integer], level: float = 0.95, seed: int =
     if len(paired) < 10 or krippendorff_alpha(paired) is None:
         return None
     # Items with the same votes are alike, so few kinds are drawn however long the list is.
-    kinds, number = np.unique(paired, axis=0, return_counts=True)
+    code = paired @ (1 + paired.max()) ** np.arange(paired.shape[1])
+    _, first, number = np.unique(code, return_index=True, return_counts=True)
+    kinds = paired[first]
     draws = np.random.default_rng(seed).multinomial(len(paired), number / len(paired), _RESAMPLED)
-    found = [a for weights in draws if (a := _alpha(kinds, weights.astype(float))) is not None]
-    if not found:
+    found = _alphas(kinds, draws.astype(float))
+    found = found[~np.isnan(found)]
+    if not found.size:
         return None
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
@@ -106,41 +111,36 @@ def agreement(desk: Desk, task: str) -> dict[str, Any]:
 
     Third looks were made in the knowledge of a conflict, so they settle it and count in no coefficient.
     """
-    voted = desk.voted(task)
-    names = sorted({name for votes in voted.values() for name in votes})
-    ratings = np.full((len(voted), len(names)), MISSING, np.int8)
-    people = {name: dict.fromkeys((*VERDICTS, "flagged"), 0) for name in names}
-    standings = dict.fromkeys(("single", "agreed", "conflict", "settled"), 0)
-    against = np.zeros((len(ANSWERS), len(VERDICTS)), int)
-    verdicts = desk.listing.verdicts.get(task)
-    for k, (item, votes) in enumerate(voted.items()):
-        for name, vote in votes.items():
-            people[name][str(vote.verdict)] += 1
-            people[name]["flagged"] += vote.flagged
-            if not vote.third:
-                ratings[k, names.index(name)] = VERDICTS.index(str(vote.verdict))
-        result = merged(list(votes.values()))
-        standings[result.standing] += 1
-        answer = -1 if verdicts is None else int(verdicts.answer[desk.listing.place[item]])
-        if answer >= 0 and result.verdict is not None:
-            against[answer, VERDICTS.index(result.verdict)] += 1
-    counts = np.stack([(ratings == c).sum(1) for c in range(len(VERDICTS))], axis=1) if names else np.zeros((0, 3), int)
+    ballots = desk.ballots(task)
+    ratings = np.where(ballots.third, MISSING, ballots.votes).astype(np.int8)
+    counts = np.stack([(ratings == c).sum(1) for c in range(len(VERDICTS))], axis=1)
     interval = alpha_interval(counts)
+    standings = dict(zip(STANDINGS, np.bincount(ballots.standing, minlength=len(STANDINGS)).tolist(), strict=True))
+    verdicts = desk.listing.verdicts.get(task)
     return {
         "task": task,
-        "reviewers": [{"name": n, "votes": sum(people[n][v] for v in VERDICTS), **people[n]} for n in names],
-        "pairs": _pairs(ratings, names),
+        "reviewers": _people(ballots),
+        "pairs": _pairs(ratings, ballots.reviewers),
         "fleiss": _rounded(_fleiss(counts)),
         "alpha": _rounded(krippendorff_alpha(counts)),
         "alpha_low": _rounded(interval[0] if interval else None),
         "alpha_high": _rounded(interval[1] if interval else None),
-        "n_voted": len(voted),
+        "n_voted": len(ballots.places),
         "n_two": int((counts.sum(1) >= 2).sum()),
         "agreed": standings["agreed"],
         "conflicts": standings["conflict"],
         "settled": standings["settled"],
-        "agent": None if desk.blind or verdicts is None else _agent_table(against),
+        "agent": None if desk.blind or verdicts is None else _agent_table(verdicts.answer[ballots.places], ballots),
     }
+
+
+def _people(ballots: Ballots) -> list[dict[str, Any]]:
+    """What each reviewer decided, third looks among it."""
+    found = []
+    for k, name in enumerate(ballots.reviewers):
+        said = {word: int((ballots.votes[:, k] == c).sum()) for c, word in enumerate(VERDICTS)}
+        found.append({"name": name, "votes": sum(said.values()), **said, "flagged": int(ballots.flagged[:, k].sum())})
+    return found
 
 
 def waiting(desk: Desk, task: str) -> list[tuple[str, str, list[Event]]]:
@@ -153,7 +153,7 @@ def waiting(desk: Desk, task: str) -> list[tuple[str, str, list[Event]]]:
     return found
 
 
-def _pairs(ratings: NDArray[np.int8], names: list[str]) -> list[dict[str, Any]]:
+def _pairs(ratings: NDArray[np.int8], names: Sequence[str]) -> list[dict[str, Any]]:
     pairs = []
     for i, j in combinations(range(len(names)), 2):
         a, b = ratings[:, i], ratings[:, j]
@@ -179,7 +179,11 @@ def _fleiss(counts: NDArray[np.integer]) -> float | None:
     return fleiss_kappa(counts[votes == np.bincount(several).argmax()])
 
 
-def _agent_table(against: NDArray[np.integer]) -> dict[str, Any]:
+def _agent_table(answers: NDArray[np.int8], ballots: Ballots) -> dict[str, Any]:
+    """What the agent had answered, against what people's votes amount to."""
+    against = np.zeros((len(ANSWERS), len(VERDICTS)), int)
+    both = (answers >= 0) & (ballots.verdict != NO_VOTE)
+    np.add.at(against, (answers[both], ballots.verdict[both]), 1)
     table = {word: dict(zip(VERDICTS, map(int, row), strict=True)) for word, row in zip(ANSWERS, against, strict=True)}
     return {"n": int(against.sum()), "table": {word: row for word, row in table.items() if any(row.values())}}
 

@@ -21,14 +21,27 @@ from starlette.routing import Route
 
 from specvet.review.agreement import agreement
 from specvet.review.describing import described
-from specvet.review.desk import Desk
+from specvet.review.desk import COPY_IT, Desk
+from specvet.review.epochs import object_of
 from specvet.review.events import Draft, Event, reviewer_name
 from specvet.review.evidence import EvidenceReader
 from specvet.review.guard import MOST_BYTES, Access, Guard, Session, token_of
+from specvet.review.matched import Matched
 from specvet.review.merging import Merged
 from specvet.review.queue import COLUMNS, MOST_ROWS, Filter, QueueError
-from specvet.review.replies import KNOWN, Said, fault, file_reply, has, http_error, known_error, reply, takes_gzip
-from specvet.review.spectra import Spectra
+from specvet.review.replies import (
+    KNOWN,
+    Said,
+    fault,
+    file_reply,
+    has,
+    http_error,
+    known_error,
+    known_words,
+    reply,
+    takes_gzip,
+)
+from specvet.review.spectra import Spectra, UnreadableError
 from specvet.review.static_files import static_files
 
 if TYPE_CHECKING:
@@ -51,6 +64,7 @@ class _Server:
         self._listing = desk.listing
         self._spectra = Spectra(desk.listing)
         self._evidence = EvidenceReader(desk.listing, self._spectra)
+        self._matched = Matched(desk.listing)
         self._static = static_files()
         self._tasks = [described(task) for task in desk.listing.tasks]
 
@@ -65,6 +79,7 @@ class _Server:
             "/api/thumbnails": self.thumbnails,
             "/api/evidence/{item}": self.evidence,
             "/api/items/{item}": self.item,
+            "/api/object/{item}": self.object,
             "/api/agreement": self.agreement,
         }
         writes: dict[str, Callable[[Request, dict[str, Any]], Response]] = {
@@ -126,6 +141,8 @@ class _Server:
 
         listing, assignment = self._listing, self._desk.assignment()
         notices = list(listing.notices)
+        if self._desk.store.readonly:
+            notices.insert(0, f"Only for looking: {self._desk.store.name} cannot be written; to decide, {COPY_IT}")
         if self._desk.elsewhere:
             notices.append(f"the store also knows {self._desk.elsewhere:,} spectra that are not in this list")
         return {
@@ -136,6 +153,7 @@ class _Server:
             "reviewer": session.reviewer,
             "reviewers": sorted(self._desk.reviewers()),
             "blind": self._desk.blind,
+            "readonly": self._desk.store.readonly,
             "csrf": session.csrf(self._access),
             "agent": None if listing.agent is None else {"policy": listing.agent.policy, "model": listing.agent.model},
             "assignment": None if assignment is None else _told(assignment),
@@ -158,7 +176,8 @@ class _Server:
         found = self._desk.page(
             task, _order(request), Filter.of(query), _reviewer(request), offset, min(limit, MOST_ROWS)
         )
-        return reply(request, found | {"columns": COLUMNS})
+        rows = [[*row, self._spectra.simulated(self._listing.place[row[0]])] for row in found["rows"]]
+        return reply(request, found | {"rows": rows, "columns": (*COLUMNS, "simulated")})
 
     def next(self, request: Request) -> Response:
         query, task = request.query_params, self._task(request)
@@ -169,7 +188,14 @@ class _Server:
         return reply(request, {"items": items, "left": left})
 
     def spectrum(self, request: Request) -> Response:
-        payload = self._spectra.payload(self._place(request.path_params["item"]))
+        place = self._place(request.path_params["item"])
+        try:
+            payload = self._spectra.payload(place)
+        except UnreadableError as e:
+            # It is shown and decided on by its names, as a spectrum is.
+            listing, (status, what, do) = self._listing, known_words(e)
+            named = {"id": listing.ids[place], "file": listing.files[place], "row": listing.rows[place]}
+            return reply(request, {"error": what, "do": do} | named, status)
         headers = {"etag": payload.etag, "cache-control": "private, max-age=60", "vary": "Accept-Encoding"}
         if has(request, payload.etag):
             return Response(status_code=304, headers=headers)
@@ -212,6 +238,14 @@ class _Server:
             "merged": about,
         }
         return reply(request, found)
+
+    def object(self, request: Request) -> Response:
+        task, item, me = self._task(request), request.path_params["item"], _reviewer(request)
+        place = self._place(item)
+        asked = self._listing.task(task)
+        assert asked is not None
+        match = self._matched.of(place, task, hidden=self._desk.hidden(item, task, me))
+        return reply(request, object_of(self._desk, item, asked, me) | {"match": match})
 
     def agreement(self, request: Request) -> Response:
         return reply(request, agreement(self._desk, self._task(request)))

@@ -113,7 +113,16 @@ def _row(listing: Listing, i: int, vote: Event, name: str) -> dict[str, str]:
         "VI_spectype": spectype,
         "VI_comment": " ".join(vote.comment.split()),
     }
-    ours = (vote.task, vote.verdict, int(vote.flagged), vote.item, vote.file, vote.row, vote.at, int(vote.third))
+    ours = (
+        vote.task,
+        vote.verdict,
+        int(vote.flagged),
+        vote.item,
+        vote.file,
+        vote.row,
+        vote.decided_at,
+        int(vote.third),
+    )
     return row | dict(zip(OUR_COLUMNS, map(str, ours), strict=True))
 
 
@@ -175,7 +184,7 @@ def read_desi_vi(
             left_out.append(f"line {line}: {_named(row)} is {'no' if not places else 'more than one'} spectrum here")
             continue
         try:
-            events.append(_event(desk.listing, places[0], row, key, reviewer))
+            events.append(_event(desk, places[0], row, key, reviewer))
         except (ValueError, OverflowError) as e:
             left_out.append(f"line {line}: {' '.join(str(e).split())}")
     if tell is not None and left_out:
@@ -210,7 +219,8 @@ def _named(row: Mapping[str, str]) -> str:
     return f"TARGETID {row['TARGETID']}" if row.get("TARGETID") else "a row without TARGETID"
 
 
-def _event(listing: Listing, i: int, row: Mapping[str, str], key: str, reviewer: str | None) -> Event:
+def _event(desk: Desk, i: int, row: Mapping[str, str], key: str, reviewer: str | None) -> Event:
+    listing = desk.listing
     found = listing.task(key)
     if found is None:
         raise ValueError(f"no task {key!r} is reviewed here")
@@ -218,7 +228,7 @@ def _event(listing: Listing, i: int, row: Mapping[str, str], key: str, reviewer:
     names = {name.casefold() for name in (found.key, found.name, *found.aliases)}
     verdict = row.get("specvet_verdict") or ("YES" if spectype.casefold() in names else "NO" if spectype else "UNSURE")
     quality, issue = row.get("VI_quality", ""), row.get("VI_issue", "")
-    who = reviewer_name(reviewer or row.get("VI_scanner"))
+    who = desk.spelling(reviewer_name(reviewer or row.get("VI_scanner")))
     content = "\0".join(f"{k}={row.get(k, '')}" for k in (*DESI_COLUMNS, *OUR_COLUMNS))
     # The same line of the same file is the same event, so that importing twice changes nothing.
     digest = hashlib.blake2b(f"{content}\0{key}\0{listing.items[i]}".encode(), digest_size=12).hexdigest()
@@ -228,7 +238,7 @@ def _event(listing: Listing, i: int, row: Mapping[str, str], key: str, reviewer:
         task=key,
         verdict=verdict,  # type: ignore[arg-type]
         quality=None if quality in ("", "-1") else int(float(quality)),
-        likelier=(spectype or None) if verdict == "NO" else None,
+        likelier=(spectype or None) if verdict != "YES" else None,
         z=float(row["VI_z"]) if row.get("VI_z") else None,
         issues="".join(letter for letter in issue if letter in "RCS"),
         comment=row.get("VI_comment", ""),

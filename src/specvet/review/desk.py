@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from specvet.review.assigning import assigned
-from specvet.review.board import Board
+from specvet.review.board import Ballots, Board
 from specvet.review.events import Draft, Event, reviewer_name
 from specvet.review.listing import Listing
 from specvet.review.merging import Merged, merged
+from specvet.review.objects import Objects
 from specvet.review.queue import Filter, Queue
 from specvet.review.store import Store, StoreError, Writing
 from specvet.review.votes import Votes
@@ -28,6 +29,9 @@ class DeskError(ValueError):
     def __init__(self, message: str, remedy: str, status: int = 422) -> None:
         super().__init__(message)
         self.remedy, self.status = remedy, status
+
+
+COPY_IT = "copy the store where it can be written, and give the copy to --store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class Desk:
             )
         self._board = Board(listing)
         self._board.fill(self._votes)
-        self._queue = Queue(listing, self._board, self._votes, blind=blind)
+        self.objects = Objects(listing)
+        self._queue = Queue(listing, self._board, self._votes, self.objects, blind=blind)
         self.elsewhere = sum(item not in listing.place for item in about)
         """Spectra that the store knows and this listing does not."""
 
@@ -82,6 +87,7 @@ class Desk:
         self, task: str, order: str, wanted: Filter, reviewer: str | None, offset: int, limit: int
     ) -> dict[str, Any]:
         """A stretch of the queue, and how long it is."""
+        self._need_objects(order, wanted)
         with self._lock:
             self._catch_up()
             found = self._queue.entries(task, order, wanted, reviewer)
@@ -98,6 +104,7 @@ class Desk:
         self, task: str, order: str, wanted: Filter, reviewer: str | None, item: str | None, n: int, back: bool
     ) -> tuple[list[str], int]:
         """The items that come next, and how many are left; see `Queue.after`."""
+        self._need_objects(order, wanted)
         with self._lock:
             self._catch_up()
             return self._queue.after(task, order, wanted, reviewer, item, n, back)
@@ -130,6 +137,12 @@ class Desk:
             self._catch_up()
             found = self._votes.voted(task)
         return {item: found[item] for item in sorted(found.keys() & self.listing.place.keys(), key=self._place)}
+
+    def ballots(self, task: str) -> Ballots:
+        """All votes of a task as arrays, taken at one moment; whoever counts them keeps nobody waiting."""
+        with self._lock:
+            self._catch_up()
+            return self._board.task(task).ballots()
 
     # --- writing
 
@@ -187,12 +200,15 @@ class Desk:
         return self._write(event, lambda e: e)
 
     def take_in(self, events: Iterable[Event]) -> int:
-        """Write decisions that were made elsewhere (an imported file), all or none; how many were new."""
+        """Write decisions that were made elsewhere (an imported file), all or none; how many were new.
+
+        One that is here already, imported before or made here and exported, is not written again.
+        """
         with self._lock:
 
             def do(store: Writing) -> list[Event]:
                 self._catch_up(store)
-                fresh = {(e.reviewer, e.key): e for e in events if self._votes.with_key(e.reviewer, e.key) is None}
+                fresh = {(e.reviewer, e.key): e for e in events if not self._known(e)}
                 return [store.insert(event) for event in fresh.values()]
 
             made = self.store.write(do)
@@ -202,7 +218,17 @@ class Desk:
 
     # --- inside
 
+    def _need_objects(self, order: str, wanted: Filter) -> None:
+        """Grouped before the lock is taken, since that may last for seconds."""
+        if order == "object" or wanted.several:
+            self.objects.grouped()
+
+    def _known(self, event: Event) -> bool:
+        return self._votes.with_key(event.reviewer, event.key) is not None or self._votes.holds(event)
+
     def _write(self, event: Event, complete: Callable[[Event], Event]) -> Written:
+        if self.store.readonly:
+            raise DeskError(f"nothing can be decided: {self.store.name} can only be read", COPY_IT, 403)
         with self._lock:
             existing: list[Event] = []
 

@@ -111,6 +111,17 @@ class Event(BaseModel):
     seed: int = 0
     specvet: str = __version__
 
+    @property
+    def decided_at(self) -> str:
+        """When it was decided: of an imported decision, when its file says; empty where that is silent."""
+        return str(self.shown.get("at") or "") if self.shown.get("imported") else self.at
+
+    def said(self) -> tuple[object, ...]:
+        """What was decided, as far as every file of inspections can hold it."""
+        likelier = None if self.verdict == "YES" else self.likelier
+        comment = " ".join(self.comment.split())
+        return self.verdict, self.quality, likelier, self.z, self.issues, comment, self.flagged
+
     def same_as(self, other: Event) -> bool:
         """Whether both ask for one thing, as two with one key must."""
         decided = ("verdict", "quality", "likelier", "z", "issues", "comment", "flagged")

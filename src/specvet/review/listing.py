@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specvet.records.schema import Answer
-from specvet.spectra import Spectrum
+from specvet.spectra import SIMULATED, Spectrum
 from specvet.tasks import Task
 
 ANSWERS: tuple[str, ...] = tuple(str(a) for a in Answer)
@@ -95,6 +95,10 @@ class Listing:
     """By what the agent's wavelengths were divided, less 1; NaN where nobody looked."""
     z_file: NDArray[np.float64]
     """As the file states it; NaN where not known."""
+    simulated: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    """1 where the spectrum is SIMULATED, 0 where not, −1 where its file has not been asked."""
+    stated: dict[int, tuple[float | None, dict[str, str]]] = field(default_factory=dict)
+    """Of a list: time (MJD) and identifiers that a file states, by place, once it has been read."""
     problems: dict[int, str] = field(default_factory=dict)
     """Entries that cannot be shown, and why, by place."""
     selections: dict[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -110,6 +114,8 @@ class Listing:
 
     def __post_init__(self) -> None:
         self.place = {item: i for i, item in enumerate(self.items)}
+        if not self.simulated.size:
+            self.simulated = np.full(len(self.items), -1, np.int8)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -118,6 +124,8 @@ class Listing:
         """Fill in what the list did not say and the file does."""
         if spectrum.id and self.ids[i] in ("", os.path.basename(self.files[i])):
             self.ids[i] = spectrum.id
+        self.simulated[i] = any(SIMULATED in warning for warning in spectrum.warnings)
+        self.stated[i] = spectrum.mjd, dict(spectrum.ids)
         self.surveys[i] = self.surveys[i] or (spectrum.survey if spectrum.survey != "unknown" else "")
         self.pipeline_class[i] = self.pipeline_class[i] or spectrum.pipeline_class
         for column, value in (

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from specvet import __version__
+from specvet.agent import task_hash
 from specvet.records import Decision, RunFolder
 from specvet.records.tables import Column, Fact, Sheet
 from specvet.review.desk import Desk
@@ -21,6 +22,7 @@ from specvet.review.listing import Listing
 from specvet.review.merging import Merged, merged
 from specvet.vetting.columns import COLUMNS, verdict_sheet
 from specvet.vetting.export import Format, row_maker, table_kind, write_rows
+from specvet.vetting.origin import DIGITS
 
 REVIEW_COLUMNS = (
     Column("decision", str, "what people decided: YES, NO or UNSURE; none while they disagree", ucd="meta.code.class"),
@@ -34,12 +36,12 @@ REVIEW_COLUMNS = (
     Column("issues", str, "letters of R (redshift), C (class) and S (spectrum)", ucd="meta.code"),
     Column("flagged", int, "1 where somebody flagged it", ucd="meta.code"),
     Column("comment", str, "what people wrote", ucd="meta.note"),
-    Column("reviewed", str, "UTC, of the last vote", ucd="time"),
+    Column("reviewed", str, "UTC, of the last vote", ucd="time.processing"),
 )
 """Behind the columns of a run or a list."""
 
 LIST_COLUMNS = tuple(
-    COLUMNS[name] for name in ("file", "row", "id", "task", "survey", "snr", "ra", "dec", "pipeline_class")
+    COLUMNS[name] for name in ("file", "row", "id", "task", "survey", "snr", "ra", "dec", "pipeline_class", "task_hash")
 )
 
 LABEL_COLUMNS = (
@@ -119,7 +121,7 @@ def review_cells(votes: Collection[Event]) -> dict[str, Any]:
         "n_votes": found.n,
         "reviewers": ", ".join(found.reviewers),
         "votes": "; ".join(_vote(v) for v in votes),
-        "quality": found.quality,
+        "quality": _grade(found.quality),
         "review_class": found.likelier,
         "review_z": found.z,
         "issues": found.issues or None,
@@ -127,6 +129,11 @@ def review_cells(votes: Collection[Event]) -> dict[str, Any]:
         "comment": found.comment or None,
         "reviewed": max(v.at for v in votes),
     }
+
+
+def _grade(mean: float | None) -> float | int | None:
+    """A quality as people give it, `2`; a mean that lies between two stays one, `3.5`."""
+    return int(mean) if mean is not None and mean.is_integer() else mean
 
 
 def _vote(vote: Event) -> str:
@@ -168,6 +175,7 @@ def _run_rows(
 
 
 def _list_rows(listing: Listing, found: _Found) -> Iterator[dict[str, Any]]:
+    hashes = {task.key: task_hash(task)[:DIGITS] for task in listing.tasks}
     for task, by_item in found.items():
         for item, votes in by_item.items():
             i = listing.place[item]
@@ -181,6 +189,7 @@ def _list_rows(listing: Listing, found: _Found) -> Iterator[dict[str, Any]]:
                 "ra": _known(listing.ra[i]),
                 "dec": _known(listing.dec[i]),
                 "pipeline_class": listing.pipeline_class[i] or None,
+                "task_hash": hashes.get(task),
             } | review_cells(votes.values())
 
 

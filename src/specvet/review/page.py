@@ -23,6 +23,7 @@ from specvet.review.describing import described
 from specvet.review.desk import Desk
 from specvet.review.events import Event, now
 from specvet.review.evidence import EvidenceReader, finite
+from specvet.review.matched import Matched
 from specvet.review.spectra import Spectra
 from specvet.vetting.templates import page_template
 
@@ -49,13 +50,14 @@ def write_object_page(desk: Desk, item: str, task: str, out: Path) -> Path:
     spectra = Spectra(listing)
     payload = spectra.payload(place).body
     spectrum = spectra.spectrum(place)
-    reader = EvidenceReader(listing, spectra)
+    reader, matched = EvidenceReader(listing, spectra), Matched(listing)
     try:
         tasks = [
             described(t)
             | {
                 "evidence": finite(reader.of(place, t)),
                 "votes": [_vote(v) for v in desk.votes(item, t.key).values()],
+                "match": finite(matched.of(place, t.key, hidden=False)),
                 "merged": {"conflict": desk.merged(item, t.key).standing == "conflict"},
             }
             for t in listing.tasks

@@ -45,6 +45,7 @@ class PostgresStore:
             import psycopg
         except ImportError:
             raise StoreError("--store postgresql://…: needs psycopg; pip install 'specvet[postgres]'") from None
+        self.readonly = False
         self._errors = psycopg.Error
         self._url = url
         self.name = re.sub(r"(password=)[^&]*", r"\1…", re.sub(r"(//[^:/@]*):[^@/]*@", r"\1:…@", url))

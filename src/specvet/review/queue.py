@@ -17,11 +17,12 @@ from specvet.review.assigning import shuffled
 from specvet.review.board import NO_VOTE, Board
 from specvet.review.events import VERDICTS, Event
 from specvet.review.listing import ANSWERS, BANDS, Listing
+from specvet.review.objects import Objects
 from specvet.review.votes import Votes
 
-Order = Literal["value", "list", "snr", "random"]
+Order = Literal["value", "list", "snr", "random", "object"]
 
-ORDERS: tuple[Order, ...] = ("value", "list", "snr", "random")
+ORDERS: tuple[Order, ...] = ("value", "list", "snr", "random", "object")
 
 RANDOM_SHARE = 0.05
 """First of the order `value`: what is estimated from these holds for the whole list."""
@@ -56,6 +57,8 @@ class Filter:
     third: bool = False
     flagged: bool = False
     assigned: bool = False
+    several: bool = False
+    """Of a star with several spectra here."""
     text: str = ""
 
     @classmethod
@@ -109,8 +112,9 @@ def _words(name: str, given: str) -> tuple[str, ...]:
 class Queue:
     """The entries of a listing for one reviewer at a time."""
 
-    def __init__(self, listing: Listing, board: Board, votes: Votes, *, blind: bool = False) -> None:
+    def __init__(self, listing: Listing, board: Board, votes: Votes, objects: Objects, *, blind: bool = False) -> None:
         self._listing, self._board, self._votes, self._blind = listing, board, votes, blind
+        self._objects = objects
         self._random = shuffled(listing.items, "order")
         self._shuffled = np.argsort(self._random, kind="stable")
         self._value: dict[str, tuple[str, NDArray[np.intp]]] = {}
@@ -208,6 +212,8 @@ class Queue:
             mask &= board.flagged & (decided if self._blind else True)
         if wanted.assigned:
             mask &= self._board.assigned_to(reviewer, self._votes.assignment)
+        if wanted.several:
+            mask &= self._objects.grouped().size > 1
         if wanted.survey:
             mask &= _texts(listing.surveys, wanted.survey)
         if wanted.class_:
@@ -238,6 +244,9 @@ class Queue:
             return np.argsort(-np.nan_to_num(self._listing.snr, nan=-np.inf), kind="stable")
         if order == "random":
             return self._shuffled
+        if order == "object":
+            first = self.order_word("value") if self._listing.verdicts else "list"
+            return self._objects.grouped().order(self._ordered(task, first))
         conflicts = self._board.task(task).conflict
         state = str(hash(conflicts.tobytes()))
         if self._value.get(task, ("",))[0] != state:

@@ -72,11 +72,12 @@ KNOWN = (
 
 
 def known_error(request: Request, error: Exception) -> Response:
-    status, what, do = _words(error)
+    status, what, do = known_words(error)
     return reply(request, {"error": what, "do": do}, status)
 
 
-def _words(error: Exception) -> tuple[int, str, str]:
+def known_words(error: Exception) -> tuple[int, str, str]:
+    """Status, what is wrong, and what to do."""
     match error:
         case Said():
             return error.status, error.error, error.do
@@ -89,7 +90,7 @@ def _words(error: Exception) -> tuple[int, str, str]:
         case UnreadableError():
             moved = "no such file" in str(error) and not str(error).startswith("/")
             start = "if all are missing, begin the review in the folder where the run was made; " if moved else ""
-            return 422, str(error), f"{start}flag it, or go on to the next"
+            return 422, str(error), f"{start}decide on it as it is, flag it, or go on to the next"
         case ValidationError():
             first = error.errors(include_url=False, include_input=False)[0]
             return 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "change it and send it again"

@@ -19,8 +19,8 @@ from specvet.data.errors import InputError
 from specvet.records import WHOLE_FILE, RunError, RunFolder
 from specvet.records.database import connect_to_read
 from specvet.review.listing import ANSWERS, BANDS, NOT_SAID, Agent, Listing, Verdicts, floats, item_name
-from specvet.spectra import Spectrum
-from specvet.tasks import Task, TaskError, load_task, resolve_tasks
+from specvet.spectra import SIMULATED, Spectrum
+from specvet.tasks import Task, TaskError, builtin_tasks, load_task, resolve_tasks
 
 if TYPE_CHECKING:
     from specvet.vetting import Item
@@ -57,7 +57,8 @@ _FIELDS = ("verdict.p_yes", "verdict.likelier_class", "survey", "snr", "ra", "de
 _SQL = (
     "SELECT key, file, row, task, id, answer, "
     + ", ".join(f"json_extract(rest, '$.{field}')" for field in _FIELDS)
-    + ", json_extract(rest, '$.frame') IS NOT NULL FROM decisions ORDER BY n"
+    + ", json_extract(rest, '$.frame') IS NOT NULL"
+    + f", instr(rest, '\"{SIMULATED}\"') > 0 FROM decisions ORDER BY n"
 )
 
 
@@ -102,9 +103,17 @@ def run_tasks(run: RunFolder) -> list[Task]:
             task = load_task(file)
         except (TaskError, OSError):
             continue
-        found[task.key] = task
+        found[task.key] = _rule_for_epochs(task)
     order = [key for key in (*run.config.get("tasks", ()), *found) if key in found]
     return [found[key] for key in dict.fromkeys(order)]
+
+
+def _rule_for_epochs(task: Task) -> Task:
+    """A task of an earlier version that asks the same of spectra takes the present rule for the epochs of a star."""
+    ours = builtin_tasks().get(task.key) if task.epochs is None else None
+    if ours is not None and ours.asked() == task.asked():
+        return task.model_copy(update={"epochs": ours.epochs})
+    return task
 
 
 def _chosen(asked: list[Task], names: str | None, folder: Path) -> tuple[Task, ...]:
@@ -129,7 +138,7 @@ def _columns(rows: list[tuple[Any, ...]], tasks: tuple[Task, ...], folder: Path,
     keys_of_tasks = {WHOLE_FILE, *(t.key for t in tasks)}
     if any(row[3] not in keys_of_tasks for row in rows):
         rows = [row for row in rows if row[3] in keys_of_tasks]
-    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * (7 + len(_FIELDS))
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * (8 + len(_FIELDS))
     keys, files, numbers, asked, ids, answers, p, likelier, *about = columns
     files = tuple(key if file is None else file for key, file in zip(keys, files, strict=True))
     places: dict[tuple[str, int], int] = {}
@@ -139,7 +148,7 @@ def _columns(rows: list[tuple[Any, ...]], tasks: tuple[Task, ...], folder: Path,
     if n != len(rows):
         files, numbers, ids = (tuple(column[i] for i in first) for column in (files, numbers, ids))
         about = [tuple(column[i] for i in first) for column in about]
-    surveys, snr, ra, dec, z, z_file, classes, framed = about
+    surveys, snr, ra, dec, z, z_file, classes, framed, simulated = about
     look_z = [0.0 if value is None and known else value for value, known in zip(z, framed, strict=True)]
     listing = Listing(
         kind="run",
@@ -148,7 +157,7 @@ def _columns(rows: list[tuple[Any, ...]], tasks: tuple[Task, ...], folder: Path,
         items=[item_name(key, row) for key, row in places],
         files=list(files),
         rows=list(numbers),
-        ids=list(ids),
+        ids=[id or os.path.basename(file) for id, file in zip(ids, files, strict=True)],
         surveys=[v or "" for v in surveys],
         snr=floats(snr).astype(np.float32),
         ra=floats(ra),
@@ -157,6 +166,7 @@ def _columns(rows: list[tuple[Any, ...]], tasks: tuple[Task, ...], folder: Path,
         z_given=np.full(n, np.nan),
         look_z=floats(look_z),
         z_file=floats(z_file),
+        simulated=np.array(simulated, np.int8),
         agent=_agent(config),
         run=folder,
     )

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from specvet.data.files import SelectionError, SpectrumFiles, failure
 from specvet.review.listing import Listing
-from specvet.spectra import Spectrum, choose_frame
+from specvet.spectra import Spectrum, choose_frame, says_simulated
 from specvet.spectra.spectrum import zero_runs
 
 THUMBNAIL_POINTS = 200
@@ -94,6 +94,13 @@ class Spectra:
                 spectrum = spectrum.replace(warnings=(*spectrum.warnings, more))
         return spectrum
 
+    def simulated(self, i: int) -> bool:
+        """Whether a spectrum is SIMULATED, as far as the run, its file's head or a look at it say so."""
+        listing = self._listing
+        if listing.simulated[i] < 0:
+            listing.simulated[i] = i not in listing.problems and says_simulated(self._find(listing.files[i]))
+        return bool(listing.simulated[i])
+
     def payload(self, i: int) -> Payload:
         """One spectrum as it is sent. Raises `UnreadableError`."""
         return self._remembered(self._payloads, i, self._payload, self._kept)
@@ -112,7 +119,8 @@ class Spectra:
             wave, flux = decimated(self.spectrum(i), THUMBNAIL_POINTS)
         except UnreadableError as e:
             return header | {"error": str(e)}, b""
-        return header | {"id": self._listing.ids[i], "n": wave.size}, _float32(wave) + _float32(flux)
+        told = {"id": self._listing.ids[i], "n": wave.size, "simulated": self.simulated(i)}
+        return header | told, _float32(wave) + _float32(flux)
 
     def _remembered(self, kept: OrderedDict[int, T], i: int, make: Callable[[int], T], most: int) -> T:
         with self._lock:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from specvet.records.database import naming_trouble, transaction
+from specvet.records.database import connect_to_read, naming_trouble, transaction
 from specvet.records.errors import RunError
 from specvet.review.events import Event, now
 
@@ -25,6 +25,8 @@ APPLICATION_ID = 0x53505652
 """`SPVR`, in the header of the file."""
 
 LAYOUT = 1
+
+_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 
 T = TypeVar("T")
 
@@ -59,6 +61,9 @@ class Store(Protocol):
 
     name: str
     """For people: the file, or the address without a password."""
+
+    readonly: bool
+    """Whether it can be read alone: nothing can be decided."""
 
     def since(self, n: int) -> list[Event]:
         """Events with a number greater than `n`, oldest first."""
@@ -103,10 +108,11 @@ def event_of(n: int, body: str) -> Event:
 
 
 class SqliteStore:
-    """Events in a file: WAL, every commit forced to disk."""
+    """Events in a file: WAL, every commit forced to disk. One that cannot be written, as on a DVD, is read."""
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
+        self.readonly = False
         self._path = path
         self._lock = threading.RLock()
         if path.is_dir():
@@ -115,7 +121,12 @@ class SqliteStore:
             raise StoreError(f"{path}: there is no folder {path.parent}; make it first")
         try:
             with naming_trouble(path):
-                self._db = _opened(path)
+                try:
+                    self._db = _opened(path)
+                except sqlite3.OperationalError as e:
+                    if (e.sqlite_errorcode & 0xFF) not in _UNWRITABLE or not path.is_file():
+                        raise
+                    self._db, self.readonly = connect_to_read(path, _check), True
                 row = self._db.execute("SELECT value FROM meta WHERE key = 'secret'").fetchone()
         except RunError as e:
             raise StoreError(f"{e} (or give another --store)") from e
@@ -132,6 +143,10 @@ class SqliteStore:
         return [event_of(*row) for row in rows]
 
     def write(self, do: Callable[[Writing], T]) -> T:
+        if self.readonly:
+            raise StoreError(
+                f"{self._path}: can only be read; copy it where it can be written, and give that to --store"
+            )
         if _identity(self._path) != self._file:
             raise StoreError(f"{self._path}: was moved, removed or replaced since it was opened; put it back")
         with self._lock, transaction(self._db, self._path):
@@ -145,7 +160,8 @@ class SqliteStore:
 
     def close(self) -> None:
         with self._lock, suppress(sqlite3.Error):
-            self._db.execute("PRAGMA optimize")
+            if not self.readonly:
+                self._db.execute("PRAGMA optimize")
             self._db.close()
 
 
@@ -171,15 +187,19 @@ def _opened(path: Path) -> sqlite3.Connection:
                 db.executemany("INSERT INTO meta VALUES (?, ?)", first.items())
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 db.execute(f"PRAGMA user_version = {LAYOUT}")
-        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise StoreError(f"{path}: not a store of reviews; give another --store")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > LAYOUT:
-            raise StoreError(f"{path}: made by a newer specvet (layout {version}); update specvet")
+        _check(db, path)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise StoreError(f"{path}: not a store of reviews; give another --store")
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > LAYOUT:
+        raise StoreError(f"{path}: made by a newer specvet (layout {version}); update specvet")
 
 
 @contextmanager

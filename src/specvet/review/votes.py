@@ -20,6 +20,8 @@ class Votes:
         self._by_key: dict[tuple[str, str], Event] = {}
         self._decisions: dict[int, Event] = {}
         self._stacks: dict[tuple[str, str], dict[str, list[Event]]] = {}
+        self._voted: dict[str, dict[str, dict[str, Event]]] = defaultdict(dict)
+        """Task → item → reviewer → vote. Votes of an item are replaced, never changed: a copy of the outside stays."""
         self._in_time: dict[tuple[str, str], list[Event]] = defaultdict(list)
         self._history: dict[tuple[str, str], list[Event]] = defaultdict(list)
         for event in events:
@@ -54,10 +56,24 @@ class Votes:
             if not stack:
                 self._stacks[place].pop(event.reviewer)
         self.reviewers[event.reviewer] += bool(stack) - had
+        if votes := {who: line[-1] for who, line in self._stacks[place].items() if line}:
+            self._voted[event.task][event.item] = votes
+        else:
+            self._voted[event.task].pop(event.item, None)
 
     def with_key(self, reviewer: str, key: str) -> Event | None:
         """The event that was sent under this key."""
         return self._by_key.get((reviewer, key))
+
+    def holds(self, event: Event) -> bool:
+        """Whether an imported decision is one that is here: the same words at the same time, or in the current vote."""
+        here = [
+            e for e in self.history(event.item, event.task) if e.kind == "decision" and e.reviewer == event.reviewer
+        ]
+        if event.decided_at:
+            return any(e.decided_at == event.decided_at and e.said() == event.said() for e in here)
+        vote = self.of(event.item, event.task).get(event.reviewer)
+        return vote is not None and vote.said() == event.said()
 
     def decision(self, n: int) -> Event | None:
         """A decision by its number, taken back or not."""
@@ -65,7 +81,7 @@ class Votes:
 
     def of(self, item: str, task: str) -> dict[str, Event]:
         """Current votes by reviewer: the newest decision of each that was not taken back."""
-        return {who: stack[-1] for who, stack in self._stacks.get((item, task), {}).items() if stack}
+        return dict(self._voted.get(task, {}).get(item, {}))
 
     def newest(self, reviewer: str, task: str, item: str | None, among: Container[str]) -> Event | None:
         """A reviewer's newest decision that was not taken back, of a task's items `among`, or of one item of it."""
@@ -81,5 +97,4 @@ class Votes:
 
     def voted(self, task: str) -> dict[str, dict[str, Event]]:
         """Item → current votes, of all items with any."""
-        found = ((item, self.of(item, key)) for item, key in self._stacks if key == task)
-        return {item: votes for item, votes in found if votes}
+        return dict(self._voted.get(task, {}))

@@ -10,13 +10,14 @@ from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.frame import Frame, FrameMode, choose_frame
 from specvet.spectra.line_list import LINES, SpectralLine, lines_between, lines_of, spectral_line
 from specvet.spectra.line_measure import LineMeasurement, measure_line
-from specvet.spectra.reading import exposures, read
+from specvet.spectra.reading import SIMULATED, exposures, read, says_simulated
 from specvet.spectra.record import from_record
 from specvet.spectra.spectrum import Join, Medium, Redshift, Spectrum
 from specvet.spectra.writing import write
 
 __all__ = [
     "LINES",
+    "SIMULATED",
     "Frame",
     "FrameMode",
     "Join",
@@ -33,6 +34,7 @@ __all__ = [
     "lines_of",
     "measure_line",
     "read",
+    "says_simulated",
     "spectral_line",
     "write",
 ]

@@ -28,6 +28,11 @@ an id in an NPZ archive that begins so."""
 _FITS_BLOCK = 2880
 """Bytes; every FITS file is a whole number of them (FITS standard 4.0, section 3.1)."""
 
+_HEAD_BLOCKS = 8
+"""Of a primary header that are looked through for SIMULATE."""
+
+_MARK = re.compile(rb"^[#%!;]\s*SIMULATED\b", re.MULTILINE)
+
 _REFUSED_MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file, which is not read: export wavelength and flux as FITS, NPZ, Parquet or text"),
     (b"\x93NUMPY", "a bare .npy array without names; save wavelength and flux together with numpy.savez"),
@@ -68,6 +73,21 @@ def exposures(source: str | os.PathLike[str] | bytes | IO[bytes] | Any, *, name:
     does.
     """
     return _reading(source, name, EXPOSURE_READERS)
+
+
+def says_simulated(path: str | os.PathLike[str]) -> bool:
+    """Whether the head of a FITS or text file says that it is no observation, without reading its spectra.
+
+    False also for what cannot be opened, and where only reading tells: NPZ archives, and what `write` wrote.
+    """
+    try:
+        with opened(path, None) as plain:
+            head = plain.head(_HEAD_BLOCKS * _FITS_BLOCK)
+    except (OSError, EOFError, ValueError, SpectrumReadError):
+        return False
+    if head.startswith(b"SIMPLE  ="):
+        return re.search(rb"SIMULATE= +T\b", head.partition(b"END" + b" " * 77)[0]) is not None
+    return _MARK.search(head[:_FITS_BLOCK]) is not None
 
 
 def _reading(source: Any, name: str | None, exposure_readers: Sequence[readers.FitsReader] | None) -> list[Spectrum]:
@@ -149,7 +169,7 @@ def _fits(fits: FitsInput, heard: list[Any], exposure_readers: Sequence[readers.
 
 def _marked(found: list[Spectrum], head: bytes) -> list[Spectrum]:
     """A text file's spectra, with the warning where a comment line at its head starts with SIMULATED."""
-    simulated = re.search(rb"^[#%!;]\s*SIMULATED\b", head, re.MULTILINE)
+    simulated = _MARK.search(head)
     return [s.replace(warnings=(*s.warnings, SIMULATED)) for s in found] if simulated else found
 
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from specvet.tasks.answers import lenient_answer, strict_answer, strict_format
+    from specvet.tasks.epochs import Epochs
     from specvet.tasks.errors import TaskError
     from specvet.tasks.evidence import Condition, Evidence, IndexDefinition, Rival, Undecidable
     from specvet.tasks.load import builtin_tasks, load_task, resolve_tasks, task_text, template_text
+    from specvet.tasks.luminosity import Luminosity, LuminosityRule, Region
     from specvet.tasks.rewards import Reward, reward
     from specvet.tasks.rivals import builtin_rivals
     from specvet.tasks.task import Borderline, Contaminant, Coverage, Feature, KeyWindow, Requires, Task
@@ -28,10 +30,14 @@ __all__ = [
     "Condition",
     "Contaminant",
     "Coverage",
+    "Epochs",
     "Evidence",
     "Feature",
     "IndexDefinition",
     "KeyWindow",
+    "Luminosity",
+    "LuminosityRule",
+    "Region",
     "Requires",
     "Reward",
     "Rival",
@@ -55,9 +61,11 @@ __all__ = [
 
 _HOME = {
     "answers": ("lenient_answer", "strict_answer", "strict_format"),
+    "epochs": ("Epochs",),
     "errors": ("TaskError",),
     "evidence": ("Condition", "Evidence", "IndexDefinition", "Rival", "Undecidable"),
     "load": ("builtin_tasks", "load_task", "resolve_tasks", "task_text", "template_text"),
+    "luminosity": ("Luminosity", "LuminosityRule", "Region"),
     "rewards": ("Reward", "reward"),
     "rivals": ("builtin_rivals",),
     "task": ("Borderline", "Contaminant", "Coverage", "Feature", "KeyWindow", "Requires", "Task"),

@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from specvet.tasks.epochs import Epochs
 from specvet.tasks.evidence import Evidence, IndexDefinition, Range, Rival, Strict, Text, Undecidable
+from specvet.tasks.luminosity import Luminosity
 
 AIR_VACUUM_TOLERANCE = 3.0
 """Å; the two media differ by less below 1 µm (Morton 2000, ApJS 130, 403)."""
@@ -151,6 +153,11 @@ class Task(Strict):
     """Looks that stay UNSURE whatever the log-odds."""
     rivals: tuple[RivalOrName, ...] = ()
     """Likelier classes that a NO may name; a string refers to a built-in one."""
+    epochs: Epochs | None = None
+    """How verdicts over epochs of one star are combined; without it, as `specvet.tasks.epochs.DEFAULT` says. It alters
+    no verdict of a spectrum."""
+    gaia: Luminosity | None = None
+    """What a parallax adds; without it there is no verdict with Gaia. It alters no verdict from the spectrum."""
     answers: tuple[Literal["YES"], Literal["NO"]] = ("YES", "NO")
     reward: Literal["default", "paper", "chapter"] = "default"
     """Which reward scores an answer in training."""
@@ -164,3 +171,7 @@ class Task(Strict):
             repeated = ", ".join(sorted({k for k in keys if keys.count(k) > 1}))
             raise ValueError(f"windows: the key {repeated} stands more than once; give each window its own")
         return self
+
+    def asked(self) -> str:
+        """What a verdict from the spectrum hangs on, as JSON, which runs are held against: not `epochs`, not `gaia`."""
+        return self.model_dump_json(exclude={"gaia", "epochs"})

@@ -192,7 +192,7 @@ class TrainingRun:
                 "trainer_fingerprint": trainer.fingerprint,
                 "format": trainer.format.name,
                 "vocabulary": trainer.format.vocabulary.fingerprint,
-                "tasks": {key: text_hash(task.model_dump_json()) for key, task in of_tasks.items()},
+                "tasks": {key: text_hash(task.asked()) for key, task in of_tasks.items()},
             }
         )
         for key, task in of_tasks.items():

@@ -9,11 +9,40 @@ from typing import TYPE_CHECKING, Any
 
 from specvet import __version__
 from specvet.records.tables import Column, Fact, Sheet
+from specvet.vetting.matched import is_matched
+from specvet.vetting.origin import origin_of
 
 if TYPE_CHECKING:
     from specvet.records import RunFolder
 
+_HASHED = {"weights": "the files of the model", "policy": "all that makes the policy decide as it does"}
+
 _WORDS = "YES, NO, UNSURE, NO_DATA, FAILED or ERROR"
+
+PROVENANCE = (
+    Column("model", str, "name and version of the model, or of the policy that measured", ucd="meta.id;meta.software"),
+    Column(
+        "model_hash",
+        str,
+        "first 12 digits of its SHA-256, as specvet models shows it; the header says what it is of",
+        ucd="meta.checksum",
+    ),
+    Column("task_hash", str, "first 12 digits of the SHA-256 of the task as it was asked", ucd="meta.version"),
+    Column("specvet", str, "version of specvet that made the run", ucd="meta.version;meta.software"),
+    Column("decided", str, "UTC, when the question was begun", ucd="time.processing"),
+    Column("release", str, "data release of the survey, as the file names it", ucd="meta.version"),
+    Column("reduction", str, "version of the survey's pipeline, as the file names it", ucd="meta.version"),
+    Column(
+        "mjd",
+        float,
+        "modified Julian date of the observation, as the file states it; of some surveys a day's number",
+        "d",
+        "time.epoch;obs",
+        "mjd",
+    ),
+    Column("ids", str, "all identifiers of the file, name=value; always text", ucd="meta.id"),
+)
+"""Where a row comes from: who decided what, when, with which versions, about which observation."""
 
 COLUMNS: dict[str, Column] = {
     c.name: c
@@ -44,8 +73,8 @@ COLUMNS: dict[str, Column] = {
         Column("wave_max", float, "longest wavelength, in medium", "Angstrom", "em.wl;stat.max"),
         Column("medium", str, "what wavelengths are measured in: air, vacuum or unknown", ucd="meta.code"),
         Column("snr", float, "median signal to noise a pixel", ucd="stat.snr"),
-        Column("ra", float, "right ascension, of the list or else of the file", "deg", "pos.eq.ra"),
-        Column("dec", float, "declination, of the list or else of the file", "deg", "pos.eq.dec"),
+        Column("ra", float, "right ascension, of the list or else of the file", "deg", "pos.eq.ra;meta.main", "icrs"),
+        Column("dec", float, "declination, of the list or else of the file", "deg", "pos.eq.dec;meta.main", "icrs"),
         Column(
             "z",
             float,
@@ -58,6 +87,8 @@ COLUMNS: dict[str, Column] = {
         Column("pipeline_class", str, "what the survey's pipeline calls it", ucd="src.class"),
         Column("warnings", str, "what the reader of the file warned of", ucd="meta.note"),
         Column("policy", str, "who decided", ucd="meta.id"),
+        *PROVENANCE,
+        Column("object", str, "star that it is of: Gaia DR3 source id, else J and its place", ucd="meta.id.parent"),
     )
 }
 """By name, in the order of the table."""
@@ -81,6 +112,32 @@ TRIAGE_COLUMNS = (
 )
 """Behind those, where the run has been sorted; samples of one spectrum and task share them."""
 
+MATCH_COLUMNS = (
+    Column("gaia_source_id", str, "Gaia DR3 source; always text", ucd="meta.id.cross"),
+    Column("gaia_separation", float, "of that source from ra, dec, when it was observed", "arcsec", "pos.angDistance"),
+    Column("g_mag", float, "Gaia G", "mag", "phot.mag;em.opt"),
+    Column("bp_rp", float, "Gaia BP-RP", "mag", "phot.color;em.opt.B;em.opt.R"),
+    Column("parallax", float, "of Gaia, zero-point not corrected", "mas", "pos.parallax"),
+    Column("parallax_error", float, "1 sigma", "mas", "stat.error;pos.parallax"),
+    Column("ruwe", float, "of Gaia's astrometric fit; above 1.4 it is not trusted", ucd="stat.fit.goodness"),
+    Column(
+        "m_g",
+        float,
+        "absolute magnitude in G, extinction not corrected; none below 5 parallax errors",
+        "mag",
+        "phys.magAbs;em.opt",
+    ),
+    Column("m_g_error", float, "1 sigma, from the parallax alone", "mag", "stat.error;phys.magAbs"),
+    Column("known_as", str, "what catalogues call it; new: those that were asked do not know it", ucd="meta.id.cross"),
+    Column(
+        "answer_with_gaia", str, "verdict with Gaia, by the rules of the task; answer is without", ucd="meta.code.class"
+    ),
+    Column("used", str, "what answer_with_gaia rests on", ucd="meta.code"),
+    Column("why_with_gaia", str, "what follows from Gaia, or why nothing does", ucd="meta.note"),
+    Column("match_notes", str, "what is odd about the match", ucd="meta.note"),
+)
+"""Behind those, where `specvet match` was run."""
+
 
 def verdict_sheet(
     run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[str] | None, triage: bool = False
@@ -91,6 +148,7 @@ def verdict_sheet(
         *COLUMNS.values(),
         *(ROLLOUT_COLUMNS if run.kind == "rollout" else ()),
         *(TRIAGE_COLUMNS if triage else ()),
+        *(MATCH_COLUMNS if is_matched(run) else ()),
     )
     return Sheet("VERDICTS", says, columns, tuple(provenance(run, tasks, answers)))
 
@@ -115,6 +173,11 @@ def provenance(run: RunFolder, tasks: Iterable[str] | None, answers: Iterable[st
         yield Fact("run_version", "RUNVERS", made, "specvet that made the run")
     if receipt.get("policy"):
         yield Fact("policy", "POLICY", receipt["policy"], "who decided")
+    if model := origin_of(run).model:
+        yield Fact("model", "MODEL", model.name, "which model, or what measured")
+        if model.hash:
+            yield Fact("model_hash", "MODHASH", model.hash, "SHA-256")
+            yield Fact("model_hash_of", "MODHASHO", _HASHED[model.of], "what it is of")
     for name, card, key, says in (
         ("run_started", "RUNBEG", "started", "UTC"),
         ("run_ended", "RUNEND", "ended", "UTC, of the last session"),

@@ -18,7 +18,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from specvet.catalogue.objects import RADIUS_ARCSEC
 from specvet.vetting.columns import verdict_sheet
+from specvet.vetting.matched import match_cells
+from specvet.vetting.origin import origin_of
 
 if TYPE_CHECKING:
     from specvet.records import RunFolder
@@ -45,6 +48,7 @@ def export(
     *,
     tasks: Iterable[str] | None = None,
     answers: Iterable[str] | None = None,
+    radius_arcsec: float = RADIUS_ARCSEC,
     tell: Callable[[str], None] | None = None,
 ) -> int:
     """Write the decisions of a run to `out`, and return how many.
@@ -64,7 +68,7 @@ def export(
     run = RunFolder.read(run_path)
     try:
         asked = None if tasks is None else [*tasks, WHOLE_FILE]
-        make, sorted_ = row_maker(run)
+        make, sorted_ = row_maker(run, radius_arcsec)
         rows = map(make, run.decisions(tasks=asked, answers=answers, with_trajectories=True))
         return write_rows(rows, out, kind, verdict_sheet(run, tasks, answers, triage=sorted_), tell=tell)
     finally:
@@ -95,22 +99,39 @@ def write_rows(
     return _write_atomic(rows, Path(target), kind, sheet, tell)
 
 
-def row_maker(run: RunFolder) -> tuple[Callable[[Decision], dict[str, Any]], bool]:
+def row_maker(
+    run: RunFolder, radius_arcsec: float = RADIUS_ARCSEC
+) -> tuple[Callable[[Decision], dict[str, Any]], bool]:
     """What makes the row of a decision of this run, and whether the run was sorted by triage, whose columns then join.
 
-    Raises `ExportError` where what triage wrote cannot be read.
+    Spectra within `radius_arcsec` are of one object, see `specvet.vetting.objects`. Raises `ExportError` where what
+    triage or matching wrote cannot be read.
     """
+    from specvet.data.errors import InputError
+    from specvet.vetting.objects import object_names
     from specvet.vetting.triage.calibration import TriageError
     from specvet.vetting.triage.folder import read_told
 
-    plain = rollout_row if run.kind == "rollout" else table_row
+    origin = origin_of(run)
+    rolled = run.kind == "rollout"
+    try:
+        names = object_names(run, radius_arcsec)
+    except InputError as e:
+        raise ExportError(str(e)) from None
+
+    def plain(decision: Decision) -> dict[str, Any]:
+        row = table_row(decision) | origin.cells(decision)
+        row["object"] = names.get((decision.file, decision.row))
+        return row | rollout_cells(decision) if rolled else row
+
+    matched = match_cells(run)
     try:
         told = read_told(run.path)
     except TriageError as e:
         raise ExportError(str(e)) from None
     if not told:
-        return plain, False
-    return lambda d: plain(d) | triage_cells(told.get((d.file, d.row, d.task))), True
+        return lambda d: plain(d) | matched(d), False
+    return lambda d: plain(d) | triage_cells(told.get((d.file, d.row, d.task))) | matched(d), True
 
 
 def triage_cells(told: Told | None) -> dict[str, Any]:
@@ -121,7 +142,7 @@ def triage_cells(told: Told | None) -> dict[str, Any]:
 
 
 def table_row(decision: Decision) -> dict[str, Any]:
-    """One row of the table, with None for what is not known."""
+    """One row of the table but its provenance, with None for what is not known."""
     verdict, trajectory = decision.verdict, decision.trajectory
     observed = [t.observation for t in trajectory.turns] if trajectory else []
     windows = [o.window for o in observed if o is not None and o.window is not None]
@@ -158,11 +179,11 @@ def table_row(decision: Decision) -> dict[str, Any]:
     }
 
 
-def rollout_row(decision: Decision) -> dict[str, Any]:
-    """One row of a rollout's table."""
+def rollout_cells(decision: Decision) -> dict[str, Any]:
+    """What a rollout's table has besides."""
     trajectory = decision.trajectory
     reward = trajectory.reward if trajectory else None
-    return table_row(decision) | {"sample": decision.sample, "reward": None if reward is None else reward["score"]}
+    return {"sample": decision.sample, "reward": None if reward is None else reward["score"]}
 
 
 def evidence_text(item: EvidenceItem) -> str:

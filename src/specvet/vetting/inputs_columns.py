@@ -10,6 +10,7 @@ identifiers (see `specvet.vetting.inputs_surveys`); the rest is optional:
 | row | row, row_index: which target of the file, counted from 0 |
 | ra, dec | ra, raj2000, ra_deg, target_ra, plug_ra, ra_obs (dec likewise): degrees |
 | z | z, redshift: a redshift of your own, applied as given |
+| Gaia | gaia_dr3, gaia_dr3_source_id, dr3_source_id, gaia_source_id, gaia_id, source_id: Gaia DR3 source id |
 
 A `z` that comes with z_err, zerr, zwarn or zwarning beside it is a pipeline's, not yours: it is left to the rule that
 protects against a pipeline calling a cataclysmic variable a quasar, unless `--z-column` names it.
@@ -39,6 +40,7 @@ ROW = ("row", "row_index")
 RA = ("ra", "raj2000", "_raj2000", "ra_deg", "target_ra", "plug_ra", "ra_obs")
 DEC = ("dec", "dej2000", "_dej2000", "dec_deg", "target_dec", "plug_dec", "dec_obs")
 Z = ("z", "redshift")
+GAIA = ("gaia_dr3", "gaia_dr3_source_id", "dr3_source_id", "gaia_source_id", "gaia_id", "source_id")
 PIPELINE_Z = ("z_err", "zerr", "zwarn", "zwarning")
 
 NULLS = frozenset({"", "nan", "null", "none", "--", "n/a", "na", "<na>", "masked", "-"})
@@ -100,6 +102,8 @@ class RowReader:
         self._id = self._find(names, ID, exclude=where)
         self._row = self._find(names, ROW)
         self._ra, self._dec = self._find(names, RA), self._find(names, DEC)
+        self._gaia = self._find(names, GAIA)
+        self._surely_gaia = any(name in names for name in GAIA if name != "source_id")
         self._z = self._z_index(names, columns, z_column)
 
     def item(self, where: str, values: Sequence[str]) -> Item:
@@ -123,6 +127,7 @@ class RowReader:
             dec=self._position(values, self._dec, hours=False),
             z=z,
             problem=f"{self.path} {where}: {problem}" if problem else "",
+            gaia=self._gaia_id(values),
             ids=tuple((name, values[self._survey_columns[name]]) for name in survey.ids) if survey else (),
         )
 
@@ -134,6 +139,15 @@ class RowReader:
             column = "ra" if hours else "dec"
             self._notice(f"{self.path}: {column} {text!r} is no position (degrees, or sexagesimal); left out")
         return degrees
+
+    def _gaia_id(self, values: Sequence[str]) -> str:
+        """Digits; what is none (a name of DR2, a number that has lost digits) is left out, with a notice unless the
+        column is a mere source_id, which may be anybody's."""
+        text = self._value(values, self._gaia)
+        found = _GAIA_ID.fullmatch(text)
+        if text and found is None and self._surely_gaia:
+            self._notice(f"{self.path}: {text!r} is no Gaia DR3 source id (10 to 19 digits, saved as text); left out")
+        return found[1] if found else ""
 
     def _notice(self, text: str) -> None:
         """Say a thing once; a long list may have it in every row."""
@@ -240,6 +254,9 @@ def _redshift(text: str) -> float | None:
         raise RowError(f"z is {text}; a redshift is a finite number above -1")
     return z
 
+
+_GAIA_ID = re.compile(r"(?:Gaia E?DR3 )?([1-9]\d{9,18})")
+"""The smallest source ids have 10 digits, those of most stars 18 or 19."""
 
 _SEXAGESIMAL = re.compile(r"\s*([+-]?)(\d{1,3})[:\shd°]+(\d{1,2})[:\sm'′]+(\d{1,2}(?:\.\d*)?)\s*(?:s|\"|″)?\s*")
 

@@ -23,5 +23,7 @@ class Item:
     """The user's own redshift, applied as given."""
     problem: str = ""
     """Why this entry cannot be vetted (a list row without a path); becomes an ERROR row."""
+    gaia: str = ""
+    """Gaia DR3 source id, digits; empty where the list gives none."""
     ids: tuple[tuple[str, str], ...] = ()
     """Selects targets by identifier where the list gives one instead of a row: `(("targetid", "39627…"),)`."""

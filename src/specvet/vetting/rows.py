@@ -39,6 +39,7 @@ def error_row(item: Item, row: int, reason: str) -> Decision:
         id=error_id(item),
         ra=item.ra,
         dec=item.dec,
+        ids={"gaia_dr3": item.gaia} if item.gaia else {},
         verdict=Verdict(answer=Answer.ERROR, reason=one_line(reason)),
     )
 
@@ -62,9 +63,19 @@ def description(item: Item, spectrum: Spectrum, frame: Frame) -> dict[str, Any]:
         "z_file": _finite(spectrum.redshift.value),
         "frame": frame.text,
         "pipeline_class": " ".join(c for c in (spectrum.pipeline_class, spectrum.pipeline_subclass) if c),
+        "mjd": _finite(spectrum.mjd),
+        "release": spectrum.release,
+        "reduction": spectrum.reduction,
+        "n_exposures": spectrum.n_exposures,
     }
+    ids = {printable(name): printable(value) for name, value in spectrum.ids.items()}
+    ids |= {"gaia_dr3": item.gaia} if item.gaia else {}
     warnings = tuple(printable(w) for w in spectrum.warnings)
-    return {**{k: printable(v) if isinstance(v, str) else v for k, v in fields.items()}, "warnings": warnings}
+    return {
+        **{k: printable(v) if isinstance(v, str) else v for k, v in fields.items()},
+        "ids": ids,
+        "warnings": warnings,
+    }
 
 
 def is_users_z(frame: str) -> bool:

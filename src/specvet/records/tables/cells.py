@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from specvet.records.tables.sheet import Column, escaped
+from specvet.records.tables.sheet import Column, escaped, system_of
 
 BATCH = 5_000
 """Rows in memory at once."""
@@ -146,7 +146,11 @@ def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str] | None =
         pa.field(
             c.name,
             types[c.kind],
-            metadata={k: v for k, v in (("description", c.says), ("unit", c.unit), ("ucd", c.ucd)) if v},
+            metadata={
+                k: v
+                for k, v in (("description", c.says), ("unit", c.unit), ("ucd", c.ucd), ("system", system_of(c)))
+                if v
+            },
         )
         for c in columns
     ]

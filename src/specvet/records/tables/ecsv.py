@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from specvet.records.tables.cells import Cells
-from specvet.records.tables.sheet import Column, Sheet, unit_as
+from specvet.records.tables.sheet import Column, Sheet, system_of, unit_as
 
 _DATATYPE = {str: "string", int: "int64", float: "float64"}
 
@@ -63,8 +63,9 @@ def _described(column: Column) -> Iterator[str]:
     yield f"datatype: {_DATATYPE[column.kind]}"
     if column.says:
         yield f"description: {_scalar(column.says)}"
-    if column.ucd:
-        yield f"meta: {{ucd: {_scalar(column.ucd)}}}"
+    told = {"ucd": column.ucd, "system": system_of(column)}
+    if any(told.values()):
+        yield f"meta: {{{', '.join(f'{name}: {_scalar(value)}' for name, value in told.items() if value)}}}"
 
 
 def _scalar(value: str | int | float | bool) -> str:

@@ -8,7 +8,7 @@ from typing import IO, Any
 import numpy as np
 
 from specvet.records.tables.cells import Cells
-from specvet.records.tables.sheet import Fact, Sheet, escaped
+from specvet.records.tables.sheet import Column, Fact, Sheet, escaped
 
 NULL = -(2**63)
 """TNULL of every integer column: no count, row or bit mask comes near it. A sentinel such as astropy's 999999 would
@@ -68,23 +68,41 @@ def _header(sheet: Sheet, cells: Cells, dtype: np.dtype[Any]) -> Any:
         header.append((key, value, comment))
     for n, column in enumerate(sheet.columns, 1):
         code = {float: "D", int: "K"}.get(column.kind) or f"{dtype[n - 1].itemsize}A"
-        header.append((f"TTYPE{n}", column.name))
+        header.append(_named(f"TTYPE{n}", column))
         header.append((f"TFORM{n}", code))
         if column.unit:
             header.append((f"TUNIT{n}", column.unit))
         if column.kind is int:
             header.append((f"TNULL{n}", NULL))
-        # TCOMM and TUCD are conventions of TOPCAT and the ESO archive, not of the standard.
+        # A card cuts long words, so TCOMM has them whole. TCOMM and TUCD are conventions of TOPCAT and the ESO archive,
+        # not of the standard.
         if column.says:
             header.append((f"TCOMM{n}", escaped(column.says)))
         if column.ucd:
             header.append((f"TUCD{n}", column.ucd))
     header.append(("EXTNAME", sheet.name))
+    systems = {column.system for column in sheet.columns}
+    for name, key, value, comment in (
+        ("icrs", "RADESYS", "ICRS", "of the columns of positions"),
+        ("mjd", "TIMESYS", "UTC", "of the columns of modified Julian dates"),
+    ):
+        if name in systems:
+            header.append((key, value, comment))
     for fact in sheet.facts:
         header.append(_card(fact))
     for line in (escaped(sheet.says), *_EXPLAINED):
         header.add_comment(line)
     return header
+
+
+def _named(key: str, column: Column) -> Any:
+    """The card of a column's name, with what it holds as the comment, cut at a word to what the card has room for."""
+    from astropy.io import fits
+
+    says, room = escaped(column.says), 80 - len("TTYPE123= ") - max(20, len(column.name) + 2) - len(" / ")
+    if len(says) > room:
+        says = says[: room - 3].rpartition(" ")[0].rstrip(" ,;:") + " .." if room > 8 else ""
+    return fits.Card(key, column.name, says or None)
 
 
 def _card(fact: Fact) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 Value = str | int | float | bool
 
@@ -19,6 +20,8 @@ class Column:
     """As the FITS standard (4.0, 4.3) and VOUnits write it: `Angstrom`, `deg`; empty where there is none to state."""
     ucd: str = ""
     """IVOA Unified Content Descriptor (UCD1+ controlled vocabulary)."""
+    system: Literal["", "icrs", "mjd"] = ""
+    """What its numbers are counted in: positions in ICRS; modified Julian dates, UTC at the telescope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,11 @@ def unit_as(unit: str, style: str) -> str:
             return str(u.Unit(unit, format="fits").to_string(style))
         except ValueError:
             return ""
+
+
+def system_of(column: Column) -> str:
+    """A column's system in words, for formats that have no element for it: `ICRS`, `MJD UTC`; else empty."""
+    return {"icrs": "ICRS", "mjd": "MJD UTC"}.get(column.system, "")
 
 
 def escaped(text: str) -> str:

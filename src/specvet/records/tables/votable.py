@@ -19,6 +19,12 @@ NULL = -(2**63)
 """What VALUES names as null, for readers that do not look at the flags."""
 
 _NAN = struct.pack(">d", float("nan"))
+_SYSTEMS = {
+    "icrs": '<COOSYS ID="icrs" system="ICRS"/>',
+    "mjd": '<TIMESYS ID="mjd" timeorigin="MJD-origin" timescale="UTC" refposition="TOPOCENTER"/>',
+}
+"""By the name that columns refer to them by."""
+
 _DATATYPE = {str: 'datatype="unicodeChar" arraysize="*"', int: 'datatype="long"', float: 'datatype="double"'}
 
 
@@ -48,6 +54,7 @@ def _head(sheet: Sheet, n: int) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<VOTABLE version="1.4" xmlns="http://www.ivoa.net/xml/VOTable/v1.3">',
         '<RESOURCE type="results">',
+        *(element for name, element in _SYSTEMS.items() if any(c.system == name for c in sheet.columns)),
         *map(_info, sheet.facts),
         f'<TABLE name={quoteattr(sheet.name)} nrows="{n}">',
         f"<DESCRIPTION>{escape(_xml(sheet.says))}</DESCRIPTION>",
@@ -73,6 +80,7 @@ def _field(column: Column) -> str:
     unit = unit_as(column.unit, "vounit")
     given += f" unit={quoteattr(unit)}" if unit else ""
     given += f" ucd={quoteattr(column.ucd)}" if column.ucd else ""
+    given += f" ref={quoteattr(column.system)}" if column.system else ""
     inside = f"<DESCRIPTION>{escape(_xml(column.says))}</DESCRIPTION>" if column.says else ""
     inside += f'<VALUES null="{NULL}"/>' if column.kind is int else ""
     return f"{given}>{inside}</FIELD>"

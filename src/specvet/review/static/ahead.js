@@ -10,7 +10,7 @@ export class Ahead {
     this.entries = new Map();
   }
 
-  /** {item, spectrum | problem, evidence | hidden} of an item, for a task; never rejects. */
+  /** {item, spectrum | problem, evidence | hidden, object: Promise} of an item, for a task; never rejects. */
   get(item, task) {
     const key = `${task} ${item}`;
     const found = this.entries.get(key);
@@ -39,12 +39,15 @@ export class Ahead {
 }
 
 async function load(item, task) {
+  // Nobody waits for the object: of a long list its spectra are grouped first.
+  const object = api.object(item, task).catch(() => null);
   const [spectrum, evidence] = await Promise.allSettled([api.spectrum(item), api.evidence(item, task)]);
   return {
     item,
     spectrum: spectrum.status === "fulfilled" ? spectrum.value : null,
     problem: spectrum.status === "fulfilled" ? null : spectrum.reason,
     evidence: evidence.status === "fulfilled" ? evidence.value : null,
+    object,
     hidden: evidence.status === "rejected" && evidence.reason.status === 403,
   };
 }

@@ -3,10 +3,11 @@
 import { decodeSpectrum, decodeThumbnails } from "./payload.js";
 
 export class ApiError extends Error {
-  constructor(message, remedy, status) {
+  constructor(message, remedy, status, about = {}) {
     super(message);
     this.remedy = remedy;
     this.status = status;
+    this.about = about;
   }
 }
 
@@ -21,7 +22,7 @@ async function ask(path, options = {}) {
   }
   if (reply.ok) return reply;
   const told = await reply.json().catch(() => ({}));
-  throw new ApiError(told.error ?? `the server said ${reply.status}`, told.do ?? "", reply.status);
+  throw new ApiError(told.error ?? `the server said ${reply.status}`, told.do ?? "", reply.status, told);
 }
 
 const json = async (path) => (await ask(path)).json();
@@ -57,6 +58,7 @@ export const queue = (fields) => json(`/api/queue?${query(fields)}`);
 export const next = (fields) => json(`/api/next?${query(fields)}`);
 export const evidence = (item, task) => json(`/api/evidence/${encodeURIComponent(item)}?${query({ task })}`);
 export const history = (item, task) => json(`/api/items/${encodeURIComponent(item)}?${query({ task })}`);
+export const object = (item, task) => json(`/api/object/${encodeURIComponent(item)}?${query({ task })}`);
 export const agreement = (task) => json(`/api/agreement?${query({ task })}`);
 export const decide = (event) => post("/api/decisions", event);
 export const undo = (task) => post("/api/undo", { key: newKey(), task });

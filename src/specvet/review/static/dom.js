@@ -21,6 +21,9 @@ export function fill(parent, ...children) {
 
 const kept = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 
+/** What marks a spectrum that is no observation; nothing for one that is. */
+export const simulatedMark = (simulated) => (simulated ? element("span", { class: "simulated" }, "SIMULATED") : null);
+
 /** A number for people: `12.3`, `0.0041`, with a real minus sign. */
 export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

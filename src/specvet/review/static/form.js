@@ -41,6 +41,11 @@ export class Form {
     this.clean = JSON.stringify(this.read());
   }
 
+  /** What stood in the form of a decision that was taken back, so that nothing has to be typed again. */
+  bringBack(undone) {
+    if (!this.drafts.has(this.key)) this.#write(undone);
+  }
+
   get changed() {
     return JSON.stringify(this.read()) !== this.clean;
   }

@@ -1,7 +1,7 @@
 // Twenty-four spectra at once: quick to look through, by mouse or by keys.
 
 import * as api from "./api.js";
-import { announce, byId, element, fill } from "./dom.js";
+import { announce, byId, element, fill, simulatedMark } from "./dom.js";
 import { sketch, wholeFrame } from "./sketch.js";
 
 const TILES = 24;
@@ -45,7 +45,7 @@ export class Grid {
 
   #tile(row) {
     const snr = row.snr === null ? "" : `S/N ${Number(row.snr).toFixed(0)}`;
-    const words = [row.id, snr, row.verdict ? `agent ${row.verdict}` : "", row.mine ? `you ${row.mine}` : "not decided"];
+    const words = [row.id, row.simulated ? "SIMULATED" : "", snr, row.verdict ? `agent ${row.verdict}` : "", row.mine ? `you ${row.mine}` : "not decided"];
     return element(
       "button",
       { type: "button", class: "tile", "data-item": row.item, "data-mine": row.mine ?? "", "aria-label": words.filter(Boolean).join(", "),
@@ -53,6 +53,7 @@ export class Grid {
       element("span", { class: "head" }, element("span", { class: "id", title: row.id }, ending(row.id)), element("span", {}, snr),
         row.verdict ? element("span", { class: `chip ${row.verdict}` }, row.verdict.replace("_", " ")) : null),
       element("canvas", { "aria-hidden": "true" }),
+      simulatedMark(row.simulated),
     );
   }
 
@@ -60,6 +61,8 @@ export class Grid {
     if (byId("grid").hidden || !this.pictures) return;
     for (const tile of byId("tiles").children) {
       const picture = this.pictures.get(tile.dataset.item);
+      // A file that says it only when it is read.
+      if (picture?.simulated && !tile.querySelector(".simulated")) tile.append(simulatedMark(true));
       const frame = picture && wholeFrame(picture.wave, picture.flux);
       if (frame) sketch(tile.querySelector("canvas"), picture.wave, picture.flux, frame);
       else if (picture) tile.querySelector(".id").textContent = `${picture.id ?? tile.dataset.item}: ${picture.error ?? "no good pixels"}`;

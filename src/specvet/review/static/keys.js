@@ -23,6 +23,8 @@ export const KEYS = [
   ]],
   ["Look", [
     ["[ ]", "the agent's windows, else the key windows", [["[", "earlierWindow"], ["]", "laterWindow"]]],
+    [", .", "earlier, later epoch of the same star", [[",", "earlierEpoch"], [".", "laterEpoch"]]],
+    ["O", "stack the epochs", [["o", "stack"]]],
     ["R", "whole spectrum", [["r", "reset"]]],
     ["← →", "move", [["arrowleft", "left"], ["arrowright", "right"]]],
     ["+ −", "closer, wider", [["+", "closer"], ["=", "closer"], ["-", "wider"]]],
@@ -93,9 +95,9 @@ export function listen(actions) {
     event.preventDefault();
     actions[action]();
   });
-  // A button that was clicked with the mouse gives the focus back, so that Space goes on to the next spectrum.
+  // What was clicked with the mouse gives the focus back, so that Space goes on to the next spectrum.
   document.addEventListener("click", (event) => {
-    const button = event.target instanceof Element ? event.target.closest("button, input[type=checkbox], input[type=radio]") : null;
+    const button = event.target instanceof Element ? event.target.closest("button, summary, input[type=checkbox], input[type=radio]") : null;
     if (button && event.detail > 0 && !button.closest("dialog")) button.blur();
   });
 }

@@ -101,6 +101,14 @@ export class Look {
     return x - this.wave[i - 1] < this.wave[i] - x ? i - 1 : i;
   }
 
+  /** The median flux of the good pixels between two wavelengths; NaN without any. */
+  level(low, high) {
+    const [first, last] = this.within(low, high);
+    const values = [];
+    for (let i = first; i < last; i++) if (this.good[i] && Number.isFinite(this.flux[i])) values.push(this.flux[i]);
+    return values.length ? median(values) : NaN;
+  }
+
   /**
    * The flux range to show between two wavelengths: 0.5 to 99.5 percent of the good pixels, wider where a feature of
    * two pixels or more needs it; an isolated spike is clipped. `whole` takes every finite pixel.

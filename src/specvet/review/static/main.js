@@ -6,10 +6,13 @@ import { wear, wornTheme } from "./colours.js";
 import { announce, byId, element, fill } from "./dom.js";
 import { Form, setLikelier } from "./form.js";
 import { Grid } from "./grid.js";
+import { Epochs, timeOf } from "./epochs.js";
 import { listen } from "./keys.js";
 import { openGuide, openHelp, openLinks, openMore, showPeople } from "./panels.js";
 import { FIRST_FILTERS, openQueue } from "./queue.js";
-import { Viewer } from "./viewer.js";
+import { MOST_STACKED } from "./stack.js";
+import { showStar } from "./star.js";
+import { Viewer, titleOf } from "./viewer.js";
 import { Walk } from "./walk.js";
 
 const THEMES = ["auto", "light", "dark"];
@@ -22,6 +25,7 @@ let counting = 0;
 const form = new Form();
 const viewer = new Viewer({ window: (i) => markStep(i) });
 const walk = new Walk(show);
+const epochs = new Epochs({ go: (item) => visit(item), stack: () => stack() });
 const grid = new Grid({ asked: () => ({ task: walk.task, ...filters }), decide: decideInGrid, open: openFromGrid });
 
 const task = () => session.tasks.find((t) => t.key === walk.task);
@@ -51,9 +55,10 @@ function show(entry) {
   viewer.show(entry, task(), windows);
   showDecisions(null, session.reviewer);
   remember(entry.item);
-  const told = entry.spectrum ? `${entry.spectrum.id || entry.item}` : "cannot be read";
+  const told = entry.spectrum ? titleOf(entry) : `${titleOf(entry)} cannot be read`;
   if (kept) announce(`${told}; what you wrote on the one before is kept until you decide it`);
   else announce(told, "quiet");
+  showObject(entry);
   recall(entry.item);
   document.body.dataset.item = entry.item;
 }
@@ -64,6 +69,47 @@ async function recall(item) {
   const history = await api.history(item, at).catch(() => null);
   if (walk.item !== item || walk.task !== at || !walk.entry) return;
   form.recall(showDecisions(history, session.reviewer));
+  if (!epochs.epochs.length) return;
+  // What was decided since it was fetched alters the verdict on the object.
+  const object = await api.object(item, at).catch(() => null);
+  if (object && walk.item === item && walk.task === at && walk.entry) epochs.show(object, item);
+}
+
+// Epochs of one star -------------------------------------------------------------------------------------------------
+
+async function showObject(entry) {
+  epochs.show(null, entry.item);
+  showStar(null);
+  const object = await entry.object;
+  if (walk.entry !== entry || !object) return;
+  epochs.show(object, entry.item);
+  showStar(object.match);
+  await stackNow();
+}
+
+const visit = guarded((item) => walk.visit(item));
+
+const stepEpoch = (step) => () => {
+  const item = epochs.step(step);
+  if (item !== null) visit(item);
+  else announce(epochs.epochs.length ? `no ${step > 0 ? "later" : "earlier"} epoch` : "this star has one spectrum here");
+};
+
+function stack() {
+  if (!epochs.epochs.length) announce("this star has one spectrum here");
+  else announce(epochs.toggle() ? `${epochs.epochs.length} epochs over each other, each brought to the same level` : "one epoch alone");
+  stackNow();
+}
+
+/** Draws the other epochs with the one that is on, or takes them away. */
+async function stackNow() {
+  const { entry } = walk;
+  const others = epochs.stacked ? epochs.others.slice(0, MOST_STACKED) : [];
+  const got = await Promise.all(others.map((epoch) => walk.ahead.get(epoch.item, walk.task)));
+  if (walk.entry !== entry || !entry) return;
+  const drawn = others.map((epoch, k) => ({ spectrum: got[k].spectrum, tone: epoch.tone, label: timeOf(epoch.mjd) }));
+  const own = epochs.epochs.find((epoch) => epoch.item === entry.item);
+  viewer.stack(drawn.filter(({ spectrum }) => spectrum), own ? timeOf(own.mjd) : "");
 }
 
 function showEnd() {
@@ -73,6 +119,8 @@ function showEnd() {
   viewer.clear("The end of this queue. Q shows the filters, B goes back.");
   showAgent(null, task(), {});
   showDecisions(null, session.reviewer);
+  epochs.show(null, null);
+  showStar(null);
   announce("The end of this queue");
 }
 
@@ -87,7 +135,7 @@ async function decide(verdict) {
     countSoon();
     await walk.next();
     announce(`${verdict} saved. Now ${byId("object-id").textContent || byId("no-plot").textContent}`);
-    if (entry.hidden) reveal(item, verdict, entry.spectrum?.id || item);
+    if (entry.hidden) reveal(item, verdict, titleOf(entry));
   } catch (error) {
     if (!(error instanceof api.ApiError)) throw error;
     announce(`not saved: ${error.message}${error.remedy ? `; ${error.remedy}` : ""}`, "problem");
@@ -108,6 +156,8 @@ const undo = guarded(async () => {
   try {
     if (!byId("grid").hidden) await toggleGrid();
     const { undone } = await walk.undo();
+    form.bringBack(undone);
+    if (undone.z !== null) viewer.set({ z: undone.z, velocity: 0 });
     countSoon();
     announce(`${undone.verdict} taken back`);
   } finally {
@@ -212,6 +262,7 @@ function wire() {
     frame: single(() => viewer.turn()), velocity: single(focus("velocity")), redshift: single(focus("z-slider")),
     lines: single(() => viewer.toggle("lines")), band: single(() => viewer.toggle("band")), mask: single(() => viewer.toggle("mask")),
     clip: single(() => viewer.clip()),
+    earlierEpoch: single(stepEpoch(-1)), laterEpoch: single(stepEpoch(1)), stack: single(stack),
   };
   listen(actions);
   const clicks = { back: "back", next: "next", undo: "undo", "open-queue": "queue", "open-grid": "grid", "open-help": "help", "open-links": "links", "open-more": "more", question: "guide" };
@@ -260,6 +311,7 @@ async function start() {
   byId("title").title = session.title;
   byId("who").textContent = session.reviewer ?? "no name";
   byId("notices").hidden = !session.notices?.length;
+  byId("notices").classList.toggle("readonly", session.readonly);
   byId("notices").textContent = (session.notices ?? []).join(" · ");
   fill(byId("task"), session.tasks.map((t) => element("option", { value: t.key }, t.label)));
   if (!session.reviewer) {

@@ -6,6 +6,7 @@ import { byId, element, fill } from "./dom.js";
 import { listen } from "./keys.js";
 import { linksOf } from "./panels.js";
 import { decodeSpectrum } from "./payload.js";
+import { showStar } from "./star.js";
 import { Viewer } from "./viewer.js";
 
 const object = JSON.parse(byId("object").textContent);
@@ -18,6 +19,7 @@ function show(key) {
   const entry = { item: spectrum.item, spectrum, evidence: told.evidence, hidden: false, problem: null };
   byId("question").textContent = told.question;
   viewer.show(entry, told, showAgent(entry, told, { go: (i) => viewer.go(i) }));
+  showStar(told.match);
   showDecisions({ votes: told.votes, merged: told.merged }, null);
 }
 

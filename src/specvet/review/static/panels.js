@@ -13,7 +13,7 @@ export function openHelp(versions) {
     element("h2", { id: "help-title" }, "Keys"),
     element("div", { class: "columns" }, KEYS.map(([group, rows]) => element("section", {}, element("h3", {}, group),
       element("dl", { class: "keys" }, rows.map(([keys, what]) => [element("dt", {}, element("kbd", {}, keys)), element("dd", {}, what)]))))),
-    element("p", {}, "Drag to zoom; wheel or pinch to zoom; Shift-drag or the right button moves; double-click shows all. ",
+    element("p", {}, "Drag, turn the wheel or part two fingers to zoom; Shift-drag, the right button or one finger moves; double-click shows all. ",
       "A verdict saves, then shows the next spectrum. Keys mean nothing while you type; Esc leaves a field. ",
       "Names of lines: red in emission, blue in absorption, purple either way, or a band."),
     element("p", { class: "measured" }, Object.entries(versions ?? {}).map(([name, version]) => `${name} ${version}`).join(" · ")),

@@ -4,10 +4,14 @@ import uPlot from "./vendor/uPlot-1.6.32.js";
 import { colour } from "./colours.js";
 import { number } from "./dom.js";
 import { drawOver, drawUnder } from "./overlay.js";
+import { drawStack, nameStack } from "./stack.js";
 import { velocityOf } from "./waves.js";
 
 /** The narrowest window, in pixels of the spectrum. */
 const LEAST_PIXELS = 8;
+
+/** Two fingers that are closer, in CSS pixels, say nothing of a scale. */
+const LEAST_APART = 12;
 
 const NOTHING = { lines: [], bands: [], windows: [], active: -1, shown: { lines: true, band: true, mask: true } };
 
@@ -19,6 +23,8 @@ export class SpectrumPlot {
     this.look = null;
     this.marks = NOTHING;
     this.whole = false;
+    this.stack = [];
+    this.ownLabel = "";
     this.window = [0, 1];
     this.frame = 0;
     this.exponent = 0;
@@ -82,7 +88,11 @@ export class SpectrumPlot {
   drawNow() {
     if (!this.look) return;
     const [low, high] = this.window;
-    const [bottom, top] = this.look.fluxRange(low, high, this.whole);
+    let [bottom, top] = this.look.fluxRange(low, high, this.whole);
+    for (const other of this.stack) {
+      const range = other.fit(this.look, low, high, this.whole);
+      if (range) [bottom, top] = [Math.min(bottom, range[0]), Math.max(top, range[1])];
+    }
     this.exponent = commonExponent(Math.max(Math.abs(bottom), Math.abs(top)));
     const [first, last] = this.look.within(low, high);
     // Without a graphics card a hairline is drawn in half the time of anything wider; where pixels are dense, it is enough.
@@ -124,8 +134,8 @@ export class SpectrumPlot {
       ],
       series: [{}, line("faint", 1), line("flux", 1)],
       hooks: {
-        drawClear: [(u) => this.look && drawUnder(u, this.look, this.marks.shown)],
-        draw: [(u) => this.look && drawOver(u, this.look, this.marks)],
+        drawClear: [(u) => this.look && drawUnder(u, this.look, this.marks.shown), (u) => this.look && drawStack(u, this.stack)],
+        draw: [(u) => this.look && drawOver(u, this.look, this.marks), (u) => this.look && nameStack(u, this.stack, this.ownLabel)],
         setSelect: [(u) => this.#selected(u)],
         setCursor: [(u) => this.#read(u)],
       },
@@ -212,31 +222,30 @@ export class SpectrumPlot {
     addEventListener("mouseup", release);
   }
 
-  /** One finger moves the spectrum, two fingers stretch it. */
+  /** One finger moves the spectrum; two stretch it, and what is under each stays there. Up and down scrolls the page. */
   #touch(over) {
-    let start = null;
-    const places = (event) => Array.from(event.touches, (t) => t.clientX - over.getBoundingClientRect().left);
-    over.addEventListener("touchstart", (event) => {
-      start = { at: places(event), window: [...this.window] };
-    }, { passive: true });
+    let held = null;
+    const places = (event) => Array.from(event.targetTouches, (t) => t.clientX - over.getBoundingClientRect().left).slice(0, 2);
+    const value = (p) => this.window[0] + (p / over.clientWidth) * (this.window[1] - this.window[0]);
+    const hold = (event) => {
+      held = places(event).map(value);
+    };
+    for (const kind of ["touchstart", "touchend", "touchcancel"]) over.addEventListener(kind, hold, { passive: true });
     over.addEventListener("touchmove", (event) => {
-      const now = places(event);
-      if (!start || now.length !== start.at.length) {
-        start = { at: now, window: [...this.window] };
-        return;
+      const at = places(event);
+      if (!held || held.length !== at.length) return hold(event);
+      if (at.length === 2) {
+        if (event.cancelable) event.preventDefault();
+        const apart = at[1] - at[0];
+        if (Math.abs(apart) < LEAST_APART || (apart > 0) !== (held[1] > held[0])) return undefined;
+        const perPixel = (held[1] - held[0]) / apart;
+        const low = held[0] - at[0] * perPixel;
+        this.zoom([low, low + over.clientWidth * perPixel]);
+      } else if (at.length === 1) {
+        const step = held[0] - value(at[0]);
+        this.zoom(this.window.map((x) => x + step));
       }
-      const [low, high] = start.window;
-      const width = over.clientWidth;
-      const value = (p) => low + (p / width) * (high - low);
-      if (now.length === 1) {
-        this.zoom(start.window.map((x) => x - value(now[0]) + value(start.at[0])));
-      } else if (now.length === 2) {
-        event.preventDefault();
-        const was = start.at[1] - start.at[0], is = now[1] - now[0];
-        const factor = Math.min(20, Math.max(0.05, Math.abs(was / (is || 1))));
-        const middle = value((start.at[0] + start.at[1]) / 2);
-        this.zoom(start.window.map((x) => middle + (x - middle) * factor));
-      }
+      return undefined;
     }, { passive: false });
   }
 }

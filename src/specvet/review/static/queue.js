@@ -1,11 +1,11 @@
 // The queue: its order, its filters, and a list to choose from.
 
 import * as api from "./api.js";
-import { byId, element, fill, number } from "./dom.js";
+import { byId, element, fill, number, simulatedMark } from "./dom.js";
 
 const SHOWN = 100;
 
-const ORDERS = [["value", "most valuable first"], ["list", "as listed"], ["snr", "highest S/N first"], ["random", "random"]];
+const ORDERS = [["value", "most valuable first"], ["list", "as listed"], ["snr", "highest S/N first"], ["random", "random"], ["object", "object by object"]];
 
 const WORDS = ["YES", "NO", "UNSURE", "NO_DATA", "FAILED", "ERROR"];
 
@@ -25,6 +25,7 @@ const FILTERS = [
   ["assigned", "assigned to me", "check", false],
   ["flagged", "flagged", "check", false],
   ["disagreement", "disagreement", "check", false],
+  ["several", "of several epochs", "check", false],
   ["third", "waits for a third look", "check", false],
 ];
 
@@ -110,7 +111,7 @@ function table(rows, told, dialog) {
       element("td", { class: "id" }, element("button", { type: "button", onclick: () => {
         dialog.close();
         told.choose(read(dialog.querySelector("form")), row.item);
-      } }, row.id || row.item)),
+      } }, row.id || row.item), " ", simulatedMark(row.simulated)),
       element("td", {}, row.survey), element("td", {}, number(row.snr, 2)),
       agent ? [element("td", {}, row.verdict ?? "–"), element("td", {}, number(row.p, 2)), element("td", {}, row.band ?? "–")] : null,
       element("td", {}, row.mine ?? "–"), element("td", {}, others(row.others)), element("td", {}, row.flagged ? "⚑" : "")))),

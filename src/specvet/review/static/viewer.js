@@ -4,6 +4,7 @@ import { byId, element, fill, number } from "./dom.js";
 import { Look } from "./look.js";
 import { SpectrumPlot } from "./plot.js";
 import { sketch } from "./sketch.js";
+import { Stacked } from "./stack.js";
 import { EXTRAGALACTIC, LIGHT_KM_S } from "./waves.js";
 
 /** A redshift beyond this many km/s is applied only when the reviewer asks for it, as the agent's frame does. */
@@ -41,13 +42,14 @@ export class Viewer {
     byId("plot").hidden = !spectrum;
     byId("no-plot").hidden = Boolean(spectrum);
     if (!spectrum) {
-      this.clear(`${entry.problem.message}. ${entry.problem.remedy}`);
-      byId("object-id").textContent = entry.item;
+      this.clear(`${entry.problem.message}; ${entry.problem.remedy}`);
+      byId("object-id").textContent = titleOf(entry);
       return;
     }
     const z = firstRedshift(spectrum);
     this.setting = { ...this.setting, z, velocity: 0, rest: this.wanted ?? (z !== 0 || spectrum.frame === "rest") };
     this.given = windows;
+    this.plot.stack = [];
     this.look = new Look(spectrum, this.setting);
     this.#callouts();
     this.#facts(spectrum);
@@ -72,10 +74,20 @@ export class Viewer {
     const observed = this.plot.window.map((x) => this.#toObserved(x));
     this.setting = { ...this.setting, ...change };
     this.look = new Look(this.entry.spectrum, this.setting);
+    for (const one of this.plot.stack) one.look(this.setting);
     this.#place();
     this.plot.show(this.look, this.#marks(), observed.map((x) => this.look.fromObserved(x)));
     this.#tools();
     this.#drawCallouts();
+  }
+
+  /** Draws other epochs with this one: {spectrum, tone, label} each, `own` the label of this one; none to end it. */
+  stack(epochs, own) {
+    if (!this.look) return;
+    this.plot.stack = epochs.map((epoch) => new Stacked(epoch, this.entry.spectrum.medium));
+    for (const one of this.plot.stack) one.look(this.setting);
+    this.plot.ownLabel = own;
+    this.plot.draw();
   }
 
   /** Rest frame or as observed; from then on for every spectrum. */
@@ -256,6 +268,15 @@ export class Viewer {
     byId("z").addEventListener("keydown", (event) => event.key === "Enter" && event.target.blur());
     new ResizeObserver(() => this.#drawCallouts()).observe(byId("callouts"));
   }
+}
+
+/** What an entry is called: its id, and where it cannot be read its file too. */
+export function titleOf({ item, spectrum, problem }) {
+  if (spectrum) return spectrum.id || item;
+  const { id, file, row } = problem.about;
+  if (!file) return item; // the server did not answer
+  const place = row ? `${file}, row ${row}` : file;
+  return !id || file.endsWith(id) ? place : `${id} · ${place}`;
 }
 
 /** The redshift to begin with: what the agent looked at, else the file's where a star can have it, else 0. */

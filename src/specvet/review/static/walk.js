@@ -19,6 +19,8 @@ export class Walk {
     this.place = -1;
     this.coming = [];
     this.entry = null;
+    this.tail = "";
+    this.aside = null;
     this.turn = 0;
     this.shownAt = 0;
     this.attempt = null;
@@ -26,12 +28,12 @@ export class Walk {
   }
 
   get item() {
-    return this.passed[this.place] ?? null;
+    return this.aside ?? this.passed[this.place] ?? null;
   }
 
   /** Begins anew with a task, an order and filters; at `item` where one is named. */
   async begin(task, filters, item = null) {
-    Object.assign(this, { task, filters, passed: [], place: -1, coming: [], refill: null, entry: null });
+    Object.assign(this, { task, filters, passed: [], place: -1, coming: [], refill: null, entry: null, aside: null, tail: "" });
     if (item !== null) return this.open(item);
     await this.#more();
     return this.next();
@@ -39,6 +41,8 @@ export class Walk {
 
   /** Shows one item of the queue; what follows is what follows it there. */
   async open(item) {
+    this.aside = null;
+    this.tail = item;
     this.passed = [...this.passed.slice(0, this.place + 1), item];
     this.place = this.passed.length - 1;
     this.coming = [];
@@ -46,7 +50,17 @@ export class Walk {
     await this.#present();
   }
 
+  /** Shows an item beside the way, as another epoch of the same star; next and back return to the way. */
+  async visit(item) {
+    this.aside = item === this.passed[this.place] ? null : item;
+    await this.#present();
+  }
+
   async next() {
+    if (this.aside !== null) {
+      this.aside = null;
+      return this.#present();
+    }
     if (this.place + 1 < this.passed.length) {
       this.place += 1;
       return this.#present();
@@ -60,12 +74,17 @@ export class Walk {
       return undefined;
     }
     this.passed.push(item);
+    this.tail = item;
     this.place = this.passed.length - 1;
     return this.#present();
   }
 
   /** The spectrum before; false where there is none. */
   async back() {
+    if (this.aside !== null) {
+      this.aside = null;
+      return this.#present();
+    }
     if (this.entry === null && this.item !== null) return this.#present();
     if (this.place > 0) {
       this.place -= 1;
@@ -99,8 +118,11 @@ export class Walk {
     this.ahead.forget(reply.undone.item, this.task);
     const place = this.passed.lastIndexOf(reply.undone.item);
     if (place >= 0) {
+      this.aside = null;
       this.place = place;
       await this.#present();
+    } else if (this.place >= 0) {
+      await this.visit(reply.undone.item);
     } else {
       await this.open(reply.undone.item);
     }
@@ -113,7 +135,7 @@ export class Walk {
 
   async #more() {
     if (!this.refill) {
-      const after = this.coming.at(-1) ?? this.passed.at(-1) ?? "";
+      const after = this.coming.at(-1) ?? this.tail;
       const turn = [this.task, this.filters];
       this.refill = api.next({ ...this.#asked(), after, n: PREFETCH + 1 }).then(({ items }) => {
         if (turn[0] !== this.task || turn[1] !== this.filters) return;

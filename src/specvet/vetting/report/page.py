@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ from specvet.records.decision import WHOLE_FILE, Decision
 from specvet.records.schema import Answer
 from specvet.spectra.spectrum import Spectrum
 from specvet.tasks.task import Task
+from specvet.vetting.report.matched import Matched
 from specvet.vetting.report.story import RANK, Story, is_simulated, tell, urgency
 from specvet.vetting.templates import page_part, page_template
 
@@ -60,6 +61,8 @@ class About:
     """To tell a definition that is no longer the one that the run used; None does not compare."""
     triage: Mapping[tuple[str, int, str], str] = field(default_factory=dict)
     """What triage said of (file, row, task), in words, where the run was sorted."""
+    matched: Callable[[Sequence[Decision]], Matched] | None = None
+    """What catalogues say of one spectrum, given its decisions, where the run was matched."""
 
 
 @dataclass(slots=True)
@@ -208,7 +211,8 @@ class _Book:
             problem = f"the file cannot be read again ({e})"
         story = tell(number, decisions, spectrum, problem, self.about.definitions)
         triage = {d.task: self.about.triage.get((d.file, d.row, d.task), "") for d in decisions}
-        text = self._template.render(story=story, triage=triage).encode("utf-8", "replace")
+        matched = self.about.matched(decisions) if self.about.matched else None
+        text = self._template.render(story=story, triage=triage, matched=matched).encode("utf-8", "replace")
         self._places[number] = (self._spool.tell(), len(text))
         self._spool.write(text)
         self._remember(story, decisions)

@@ -12,6 +12,7 @@ from specvet.agent import task_hash
 from specvet.records import Decision, RunError, RunFolder
 from specvet.spectra import Spectrum, read
 from specvet.tasks import Task, TaskError, load_task
+from specvet.vetting.report.matched import matched_of
 from specvet.vetting.report.page import About, Progress, render
 
 PARENTS = 3
@@ -66,6 +67,7 @@ def write_report(
             definitions=definitions(folder),
             task_hash=task_hash,
             triage=_triage(run),
+            matched=matched_of(run),
         )
         return render(
             out,
