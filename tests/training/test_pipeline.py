@@ -16,7 +16,7 @@ from specvet.evaluation.stages import read_stages
 from specvet.policies.manner import NANO
 from specvet.records import RunLockedError, file_hash
 from specvet.training.config import ConfigError, GrpoConfig
-from specvet.training.pipeline import Plan, nano_stages, plan_of
+from specvet.training.pipeline import Plan, nano, nano_stages, plan_of
 from specvet.training.pipeline.running import Limits, PipelineFolder, StageError, run_stages
 from specvet.training.pipeline.stages import Stage, chosen, expected_minutes, in_order
 from specvet.training.profiles import resolve
@@ -186,7 +186,8 @@ def test_how_long_all_takes_is_reckoned_as_stages_run(tmp_path: Path) -> None:
     assert expected_minutes(stages[1:], 2) == 4
 
 
-def test_where_a_stage_runs_makes_it_no_other(tmp_path: Path) -> None:
+def test_where_a_stage_runs_makes_it_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nano, "cores", lambda: 16)
     here, there = (
         {s.name: (s.identity, s.line) for s in nano_stages(Plan(tmp_path, device=device, workers=n, at_once=n))}
         for device, n in (("cpu", 1), ("cuda:1", 4))
@@ -194,6 +195,9 @@ def test_where_a_stage_runs_makes_it_no_other(tmp_path: Path) -> None:
     assert {name: of[0] for name, of in here.items()} == {name: of[0] for name, of in there.items()}
     assert "method.micro_tokens=65536" in there["grpo-0"][1]
     assert "method.micro_tokens=65536" not in here["grpo-0"][1]
+    assert "grpo.processes=4" in there["grpo-0"][1]
+    assert "grpo.processes=4" not in here["grpo-0"][1]
+    assert there["eval-sft-0"][1][-2:] == ("--processes", "4")
     assert there["sft-0"][1][-5:] == ("--device", "cuda:1", "--workers", "4", "--no-compile")
 
 

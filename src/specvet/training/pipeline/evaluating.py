@@ -49,7 +49,10 @@ def _asked(plan: Plan, model: Model) -> Stage:
         gpu_minutes=model.gpu_minutes * plan.share * len(plan.parts) / 2 + 0.4,
         disk_mb=150 * plan.share,
         writes={file: _yaml(campaign)},
-        machine=("--device", plan.device, "--concurrency", str(CONCURRENCY)),
+        machine=(
+            *("--device", plan.device, "--concurrency", str(CONCURRENCY)),
+            *(("--processes", str(plan.rollers)) if plan.rollers > 1 else ()),
+        ),
     )
 
 

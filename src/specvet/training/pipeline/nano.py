@@ -35,6 +35,7 @@ OF_SFT = ("sft.epochs", "sft.batch", "sft.lr", "sft.optimiser.lr")
 """Settings that SFT takes: it is run by `train base`, whose processes make its batches."""
 SHARED_MICRO_TOKENS = 65_536
 """Some 9 GB of activations of `nano`, of which six runs fit beside each other."""
+MOST_ROLLERS = 8
 WHOLE_TURNS = "grpo.budget.max_turns=1"
 
 Part = Literal["val", "test"]
@@ -91,6 +92,12 @@ class Plan:
         """Where a stage runs that others may run beside."""
         workers = self.workers or max(1, cores() // self.at_once)
         return ("--device", self.device, "--workers", str(workers))
+
+    @property
+    def rollers(self) -> int:
+        """Processes that ask one model, beside the other stages: on a GPU a small model answers faster than one process
+        can act on. `workers` does not count: it says how many make data."""
+        return max(1, min(MOST_ROLLERS, cores() // self.at_once)) if self.device.startswith("cuda") else 1
 
     def alone(self) -> tuple[str, ...]:
         """How many processes a stage has that nothing runs beside."""
@@ -242,8 +249,13 @@ def grpo_stage(
         (needs, "simvi"),
         gpu_minutes=minutes * plan.epochs * plan.share + 0.5,
         disk_mb=200 * plan.epochs + 900 * plan.epochs * plan.share,
-        machine=("--device", plan.device, *_micro(plan)),
+        machine=("--device", plan.device, *_micro(plan), *_rollers(plan)),
     )
+
+
+def _rollers(plan: Plan) -> tuple[str, ...]:
+    given = any(text.startswith("grpo.processes=") for text in plan.settings)
+    return () if given or plan.rollers == 1 else ("--set", f"grpo.processes={plan.rollers}")
 
 
 def _micro(plan: Plan) -> tuple[str, ...]:
