@@ -48,7 +48,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(tmp_path: Path, capsys: py
     command = ["pipeline", "nano", "--out", str(tmp_path / "out"), "--dry-run", "--seeds", "1,4", "--parallel", "2"]
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert "27 of 27 stages to run, at most 2 at a time" in out
+    assert "26 of 26 stages to run, at most 2 at a time" in out
     assert "specvet train grpo --profile nano --from" in out
     assert main([*command, "--json", "--only", "grpo"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -66,7 +66,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(tmp_path: Path, capsys: py
         (["--limit", "grpo=soon"], "--limit grpo=soon: write it as STAGE=MINUTES"),
         (["--limit", "grop=3"], "--limit grop=3: write it as STAGE=MINUTES"),
         (["--only", "sftt"], "--only sftt: there is no such stage"),
-        (["--only", "pack"], "pack needs release-grpo, which is not done"),
+        (["--only", "pack"], "pack needs release, which is not done"),
     ],
 )
 def test_what_is_typed_wrong_is_told(

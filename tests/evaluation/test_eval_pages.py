@@ -279,6 +279,17 @@ def test_the_readme_holds_the_results_of_the_repository() -> None:
     assert put_table(readme, results_table(ROOT / "results")) == readme
 
 
+def test_what_was_tried_and_the_folds_of_a_cross_validation_stay_out_of_the_table(
+    campaign: CampaignFolder, tmp_path: Path
+) -> None:
+    for place in ("mine", "nano/trials/mine", "nano/folds/1"):
+        shutil.copytree(campaign.path, tmp_path / place)
+    table = results_table(tmp_path)
+    assert "(results/mine)" in table
+    assert "trials" not in table
+    assert "folds" not in table
+
+
 def test_the_table_has_a_line_a_policy_and_no_markup_of_strangers(
     campaign: CampaignFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

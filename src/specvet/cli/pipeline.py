@@ -56,9 +56,9 @@ def nano(
         int | None,
         typer.Option("--demonstrations", min=0, metavar="N", help="Of the release; 0 packs the first seed's model."),
     ] = None,
-    release_seconds: Annotated[
-        float | None,
-        typer.Option("--release-seconds", min=1, metavar="S", help="How long the release learns from them; 240."),
+    release_epochs: Annotated[
+        int | None,
+        typer.Option("--release-epochs", min=1, metavar="N", help="How often the release learns from them; 4."),
     ] = None,
     set: Annotated[
         list[str] | None,
@@ -126,7 +126,7 @@ def nano(
         epochs=epochs,
         parts=None if parts is None else _parts(parts),
         demonstrations=demonstrations,
-        release_seconds=release_seconds,
+        release_epochs=release_epochs,
         device=device,
         workers=workers,
         at_once=at_once,

@@ -57,9 +57,10 @@ class Plan:
     """Of GRPO."""
     parts: tuple[Part, ...] = ("val", "test")
     """Of SimVI, that the models are measured on."""
-    demonstrations: int = 20_000
+    demonstrations: int = 72_000
     """Of the release; 0 releases the first seed's model instead."""
-    release_seconds: float = 240.0
+    release_epochs: int = 4
+    """Of those."""
     device: str = "auto"
     workers: int | None = None
     """Processes that simulate or make batches in a stage; None: those that the cores allow."""
