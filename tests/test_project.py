@@ -67,7 +67,7 @@ def test_the_base_install_asks_for_no_torch() -> None:
 OPTIONAL = {
     "torch", "torchvision", "transformers", "peft", "safetensors", "huggingface_hub", "accelerate", "fla", "pytrio",
     "tinker", "swanlab", "wandb", "tensorboard", "specutils", "sklearn", "onnx", "psycopg",
-    "pyvo", "requests", "urllib3",
+    "pyvo", "requests", "urllib3", "sympy", "pint",
 }  # fmt: skip
 """What the code imports only where an extra was asked for, or where it happens to be installed."""
 

@@ -67,7 +67,10 @@ def test_what_is_got_is_vetted_by_its_list_and_what_is_missing_is_an_error_row(
     assert f"3 of 4 spectra are in {out} (3 files came, " in said
     assert "1 is not there (1 absent)" in said
     assert f"Next: specvet vet {out}/get.csv" in said
-    assert main(["vet", str(out / "get.csv"), "--task", "wd", "--out", str(run), "--quiet"]) == 0
+    assert (
+        main(["vet", str(out / "get.csv"), "--task", "wd", "--policy", "line-indices", "--out", str(run), "--quiet"])
+        == 0
+    )
     assert main(["export", str(run), "--out", str(tmp_path / "verdicts.csv")]) == 0
     with open(tmp_path / "verdicts.csv", newline="", encoding="utf-8") as file:
         verdicts = list(csv.DictReader(file))
@@ -104,7 +107,9 @@ def test_a_folder_of_all_surveys_is_one_list(
         spectrum = specvet.read(tmp_path / "all" / row["file"])[int(row["row"])]
         assert row["id"] in (spectrum.id, *spectrum.ids.values())
     run = tmp_path / "run"
-    assert main(["vet", f"{out}/get.csv", "--task", "wd", "--out", str(run), "--quiet"]) == 0
+    assert (
+        main(["vet", f"{out}/get.csv", "--task", "wd", "--policy", "line-indices", "--out", str(run), "--quiet"]) == 0
+    )
     capsys.readouterr()
     assert main(["export", str(run), "--out", "-"]) == 0
     verdicts = list(csv.DictReader(capsys.readouterr().out.splitlines()))

@@ -176,8 +176,8 @@ def _tensors(file: Path) -> Iterator[tuple[list[int], str]]:
 def _use(manifest: Manifest) -> Iterator[str]:
     yield "## How to use it"
     yield (
-        f"    specvet vet FILE --policy embedded --model {manifest.name}   on this machine's processor, without PyTorch\n"
-        f"    specvet vet FILE --policy torch --model {manifest.name}      the same in PyTorch, on a GPU where there is one\n"
+        f"    specvet vet FILE --policy embedded --model {manifest.name}   on a processor, without PyTorch\n"
+        f"    specvet vet FILE --policy torch --model {manifest.name}      in PyTorch, on a GPU where there is one\n"
         f"    specvet models verify {manifest.name}                        is it the folder that was released?"
     )
     yield (
