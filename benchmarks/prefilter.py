@@ -1,7 +1,7 @@
 """What measuring before a model loses: members of each class that `--prefilter` leaves out, real and SIMULATED.
 
     python benchmarks/prefilter.py --spectra ../shared/spectra [--each 60] [--below P] [--out results/vet] [--json]
-    python benchmarks/prefilter.py --fit                                 makes src/specvet/vetting/screens.json anew
+    python benchmarks/prefilter.py --fit [--each 60]                     makes src/specvet/vetting/screens.json anew
 
 Real: every spectrum that `labels.csv` calls a member (YES), and what it calls none (NO). These are the spectra that
 the thresholds of `line-indices` were set on; the screens have not seen them. SIMULATED: `--each` members of every kind
@@ -17,10 +17,12 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import platform
 import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +36,7 @@ from specvet.data.simulate.kinds import KINDS, TASKS, make
 from specvet.data.simulate.observed import SURVEYS
 from specvet.data.simulate.observing import observe, spectrum
 from specvet.policies.line_indices import LineIndices
+from specvet.records import write_atomic
 from specvet.records.schema import Answer, Question, SpectrumRef, Verdict
 from specvet.spectra import Spectrum, SpectrumReadError, read
 from specvet.tasks import Task, resolve_tasks
@@ -41,7 +44,7 @@ from specvet.tools import ZoomTool
 from specvet.vetting import screen as screen_module
 from specvet.vetting.prefilter import Prefilter, Recall, hopeless, recall_of
 from specvet.vetting.screen import Screen, evidence_hash, screens
-from specvet.vetting.triage.bands import reject_rank
+from specvet.vetting.triage.bands import members_needed, reject_rank
 
 Band = tuple[float, float]
 
@@ -49,8 +52,9 @@ BANDS: tuple[Band, ...] = ((3.0, 5.0), (5.0, 10.0), (10.0, 20.0), (20.0, 60.0))
 """S/N a pixel."""
 SURE = 5.0
 """S/N from which on 99 % shall be kept."""
-MAX_LOST = 0.01
-"""Of the members of a class, that a screen may leave out; with 95 % confidence."""
+SURE_BANDS: tuple[Band, ...] = tuple(band for band in BANDS if band[0] >= SURE)
+MAX_LOST, SURENESS = 0.01, 0.95
+"""Share of the members of a class that a screen may leave out, and how sure that must be."""
 STRENGTH = 0.3
 """scikit-learn's C of the weights."""
 RIVAL_SCALE = 3.0
@@ -86,11 +90,15 @@ def main() -> int:
     args = parser.parse_args()
     begun = time.process_time()
     tasks = {task.key: task for task in resolve_tasks(list(TASKS))}
-    if args.fit:
+    if args.fit and (lack := too_few(args.each)):
+        parser.error(lack)
+    rows = list(simulated(tasks, args.each, args.others))
+    if args.fit:  # the file is written when all has been measured, so that a run that is stopped leaves it as it was
         keep(fitted(tasks, args.each, args.others))
-    found: dict[str, Any] = {"SIMULATED": told(list(simulated(tasks, args.each, args.others)), tasks, args.below)}
+    found: dict[str, Any] = {"SIMULATED": told(rows, tasks, args.below)}
     if args.fit:
-        keep([one.model_dump(mode="json") for one in screens().values()], found["SIMULATED"]["from_sn_5"])
+        of_screens = found["SIMULATED"] if args.below is None else told(rows, tasks, None)
+        keep([one.model_dump(mode="json") for one in screens().values()], of_screens["from_sn_5"])
     if (args.spectra / "labels.csv").is_file():
         found["real"] = told(list(real(tasks, args.spectra)), tasks, args.below)
     else:
@@ -172,10 +180,16 @@ def measured(task: Task, yes: bool, kind: str, band: str, s: Spectrum, policy: L
     return Measured(task.key, yes, kind, band, run_agent(question, task, ZoomTool(s), policy).verdict, name)
 
 
+def too_few(each: int) -> str:
+    """Why `--fit` cannot promise anything of so many members of each kind and band; empty where it can."""
+    kinds = Counter(task for kind in KINDS.values() if kind.positive for task in kind.yes)
+    needed = math.ceil(members_needed(MAX_LOST, SURENESS) / (min(kinds.values()) * len(SURE_BANDS)))
+    return "" if each >= needed else f"--each {each}: --fit takes {needed} at least to promise {1 - MAX_LOST:.0%}"
+
+
 def fitted(tasks: dict[str, Task], each: int, others: int) -> list[dict[str, Any]]:
     """The screens, as they stand in the file."""
-    bands = tuple(band for band in BANDS if band[0] >= SURE)
-    sets = [list(simulated(tasks, each, others, number, bands)) for number in (WEIGHTS_FROM, THRESHOLDS_FROM)]
+    sets = [list(simulated(tasks, each, others, number, SURE_BANDS)) for number in (WEIGHTS_FROM, THRESHOLDS_FROM)]
     return [screen_for(task, *([r for r in rows if r.task == key] for rows in sets)) for key, task in tasks.items()]
 
 
@@ -184,6 +198,8 @@ def screen_for(task: Task, rows: list[Measured], held: list[Measured]) -> dict[s
     from sklearn.linear_model import LogisticRegression
 
     said = [(r.yes, r.verdict) for r in rows if r.verdict is not None and r.verdict.answer is Answer.NO]
+    if len({yes for yes, _ in said}) < 2:
+        raise SystemExit(f"{task.key}: no NO of a member, or none of an other, to weigh; give more --each or --others")
     names = sorted({item.measurement.name for _, v in said for item in v.evidence})
     rivals = sorted({v.likelier_class or "" for _, v in said})
     columns = np.zeros((len(said), len(names) + len(rivals)))
@@ -206,17 +222,17 @@ def screen_for(task: Task, rows: list[Measured], held: list[Measured]) -> dict[s
         for r in held
         if r.yes
     ]
-    below = sorted(scores)[reject_rank(len(scores), MAX_LOST, 0.95) - 1]
+    rank = reject_rank(len(scores), MAX_LOST, SURENESS)
+    below = math.floor(1_000 * min(sorted(scores)[rank - 1], 99.0)) / 1_000  # down: rounding up would lose that member
     fitted = {"weights": len(rows), "threshold": len(scores)}
-    return found.model_copy(update={"below": round(min(below, 99.0), 3), "fitted": fitted}).model_dump(mode="json")
+    return found.model_copy(update={"below": below, "fitted": fitted}).model_dump(mode="json")
 
 
 def keep(made: list[dict[str, Any]], recalls: list[dict[str, Any]] | None = None) -> None:
     """Write the file, and read it anew."""
     text = json.dumps({"what": ABOUT, "screens": made, "recalls": recalls or []}, indent=1, ensure_ascii=False)
-    screen_module.FILE.write_text(text + "\n", encoding="utf-8")
+    write_atomic(screen_module.FILE, text + "\n")
     screen_module._file.cache_clear()
-    screens.cache_clear()
 
 
 def told(rows: list[Measured], tasks: dict[str, Task], below: float | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import email.parser
 import email.policy
+import gzip
 import io
 import socket
 import sqlite3
@@ -51,6 +52,8 @@ class Services:
     """Through which a job goes, one a look, before it is done."""
     endless: bool = False
     """Whether jobs stay in the last of them."""
+    job_fault: str = ""
+    """What happens to every look at a job."""
     _faults: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def __enter__(self) -> Services:
@@ -279,11 +282,11 @@ class _Handler(BaseHTTPRequestHandler):
                 '<uws:errorSummary type="fatal" hasDetail="false"><uws:message>'
                 f"{escape(job.error)}</uws:message></uws:errorSummary>"
             )
-        self._send(
-            200,
+        self._faulty(
+            self.services.job_fault,
             f"""<?xml version="1.0"?><uws:job xmlns:uws="http://www.ivoa.net/xml/UWS/v1.0" version="1.1"
 xmlns:xlink="http://www.w3.org/1999/xlink"><uws:jobId>{number}</uws:jobId><uws:phase>{job.phase}</uws:phase>
-<uws:executionDuration>600</uws:executionDuration><uws:results>{done}</uws:results>{error}</uws:job>""",
+<uws:executionDuration>600</uws:executionDuration><uws:results>{done}</uws:results>{error}</uws:job>""".encode(),
             "text/xml",
         )
 
@@ -328,6 +331,9 @@ xmlns:xlink="http://www.w3.org/1999/xlink"><uws:jobId>{number}</uws:jobId><uws:p
                     end.close()
             case "silent":
                 self.services.stop.wait(20)
+            case "bomb":
+                more = {"Content-Encoding": "gzip"}
+                self._send(200, gzip.compress(b" " * 2**20 + body), kind, more=more)
             case "dripping":
                 self._start(200, kind, len(body))
                 with suppress(OSError):

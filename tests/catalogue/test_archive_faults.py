@@ -15,7 +15,7 @@ from services import Services
 from services_sky import Star
 
 from specvet.catalogue import Match, Sighting
-from specvet.catalogue.archive import Cache, Settings, asked, named
+from specvet.catalogue.archive import Cache, Settings, asked, named, transport
 from specvet.catalogue.archive.tap import availability
 
 pytest.importorskip("pyvo", reason="needs the archive extra")
@@ -40,6 +40,7 @@ def running() -> Iterator[Services]:
 def services(running: Services) -> Services:
     running.asked.clear()
     running.deleted.clear()
+    running.jobs.clear()
     running._faults.clear()
     return running
 
@@ -177,6 +178,17 @@ def test_a_slow_service_is_left_at_the_time_that_was_set(
         f"gaia is not asked any more: {services.addresses[service]} did not answer within 0.4 s; ask again later, in "
         "smaller pieces, or with a larger --timeout"
     ]
+
+
+@pytest.mark.parametrize(("fault", "says"), [("dripping", "did not answer within 0.4 s"), ("bomb", "sent more than")])
+def test_a_job_that_drips_or_unpacks_to_no_end_is_left(
+    services: Services, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, says: str
+) -> None:
+    monkeypatch.setattr(services, "job_fault", fault)
+    monkeypatch.setattr(transport, "SMALL", 2**16)
+    found = told.match(services, "gaia@tap", tmp_path, timeout_s=0.4 if fault == "dripping" else 60.0, tries=1)
+    assert {m.asked for m in found} == {()}
+    assert says in told[0]
 
 
 @pytest.mark.parametrize("phase", ["QUEUED", "HELD", "EXECUTING"])

@@ -146,6 +146,19 @@ def test_a_fast_star_is_joined_by_position_only_when_a_match_gives_the_proper_mo
     assert files(group([first, second], matches={first.key: Match(first.key, still)})) == [["1"], ["2"]]
 
 
+def test_the_way_that_a_star_went_is_nothing_odd_about_its_group_where_its_motion_is_known():
+    year = 365.25
+    first, later = seen(1, 10.0, 0.0, "7", 51544.5), seen(2, 10.0, 10.0 * ARCSEC, "7", 51544.5 + 10 * year)
+    moving = Gaia("7", 10.0, 16.0 * ARCSEC, 2016.0, pmra=0.0, pmdec=1000.0)
+    known = {s.key: Match(s.key, moving) for s in (first, later)}
+    assert [g.notes for g in group([first, later], matches=known)] == [()]
+    assert [g.notes for g in group([first, later])] == [("one Gaia id, but a spectrum lies 5.0″ from the mean place",)]
+    assert [g.notes for g in group([first, later], matches={later.key: known[later.key]})] == [()]
+    astray = seen(3, 10.0, 30.0 * ARCSEC, "7", 51544.5)
+    (found,) = group([first, later, astray], matches={**known, astray.key: Match(astray.key, moving)})
+    assert found.notes == ("one Gaia id, but a spectrum lies 20.0″ from the mean place",)
+
+
 def test_a_fast_star_does_not_take_what_lies_where_it_will_be():
     there = [float(x) for x in carried(10.0, 30.0, 600.0, 800.0, 2000.0, 2020.0)]
     star = Gaia("42", 10.0, 30.0, epoch=2000.0, pmra=600.0, pmdec=800.0)

@@ -28,7 +28,7 @@ from specvet.review.source import of_list, of_run
 from specvet.review.store import SqliteStore
 from specvet.spectra.lines import air_to_vacuum
 from specvet.tasks import load_task
-from specvet.vetting.objects import objects_of
+from specvet.vetting.objects import object_names, objects_of
 
 # Two stars: one in outburst at the second of three epochs, one seen twice; and a third seen once.
 SEEN = [
@@ -221,6 +221,47 @@ def test_epochs_are_stepped_through_and_stacked_and_votes_stay_with_their_spectr
     assert votes == {item(desk, "outburst 2"): {"Ann": "NO"}}
 
 
+def test_spectra_without_a_place_are_objects_of_the_name_that_exports_give_them(tmp_path: Path) -> None:
+    files = write_spectra(tmp_path / "spectra", 4)
+    places = [{"ra": None, "dec": None}, {"ra": 10.0, "dec": None}, {"ra": 10.0, "dec": 95.0}, {"ra": 10.0, "dec": 5.0}]
+    run = write_run(
+        tmp_path / "run", [decision(f, Answer.NO, 0.1, **place) for f, place in zip(files, places, strict=True)]
+    )
+    desk = Desk(of_run(run), SqliteStore(tmp_path / "r.db"))
+    with RunFolder.read(run) as folder:
+        exported = object_names(folder)
+    shown = {
+        (desk.listing.files[i], desk.listing.rows[i]): object_of(desk, name, load_task("cv"), "Ann")["id"]
+        for i, name in enumerate(desk.listing.items)
+    }
+    assert shown == exported
+    assert [shown[f, 0] for f in files[:3]] == [f"{f}:0" for f in files[:3]]
+    desk.store.close()
+
+
+def test_targets_that_a_list_chooses_by_identifier_are_objects_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("TARGETID,HEALPIX\n39627,26065\n39628,26065\n", encoding="utf-8")
+    listing = of_list([str(tmp_path / "list.csv")], tasks="cv", root=str(tmp_path))
+    desk = Desk(listing, SqliteStore(tmp_path / "r.db"))
+    shown = [object_of(desk, name, load_task("cv"), "Ann")["id"] for name in listing.items]
+    assert shown == [f"{listing.files[0]}:targetid={n}" for n in (39627, 39628)]
+    desk.store.close()
+
+
+def test_a_run_that_is_matched_while_it_is_reviewed_is_grouped_by_what_was_found(desk: Desk) -> None:
+    cv, once = load_task("cv"), item(desk, "once")
+    assert desk.page("cv", "list", Filter(several=True), "Ann", 0, 50)["total"] == 5
+    assert object_of(desk, once, cv, "Ann")["id"].startswith("J")
+    place = desk.listing.place
+    gaia = Gaia("77", 80.0, -3.0)
+    assert desk.listing.run is not None
+    of = [desk.listing.files[place[item(desk, id)]] for id in ("once", "twice 1")]
+    write_matches(desk.listing.run, [Match((f, 0), gaia, 0.1, (), ("gaia",)) for f in of], {})
+    found = object_of(desk, once, cv, "Ann")
+    assert (found["id"], [e["id"] for e in found["epochs"]]) == ("Gaia DR3 77", ["twice 2", "twice 1", "once"])
+    assert desk.page("cv", "list", Filter(several=True), "Ann", 0, 50)["total"] == len(SEEN)
+
+
 def test_stacked_epochs_are_brought_to_one_medium_and_one_level(desk: Desk, opens) -> None:  # noqa: F811
     script = """async () => {
       const { Look } = await import('/static/look.js');
@@ -308,3 +349,14 @@ def test_a_blind_review_shows_gaias_numbers_and_hides_what_others_call_the_star(
     told = Matched(listing).of(0, "cv", hidden=False)
     assert told is not None
     assert "run specvet match again" in told["trouble"]
+
+
+def test_a_star_that_no_catalogue_knows_is_called_new_with_the_catalogues_that_were_asked(desk: Desk, opens) -> None:  # noqa: F811
+    script = """async () => {
+      const { showStar } = await import('/static/star.js');
+      showStar({ known_as: 'new', asked: ['gaia', 'vsx', 'mine'], gaia: null, cmd: null, notes: [], with_gaia: null });
+      return document.getElementById('star').innerText;
+    }"""
+    with served(desk) as address:
+        told = opens(address, name="Ann").evaluate(script)
+    assert told.split("\n\n")[1:] == ["New: not in vsx, mine", "No Gaia source was found here."]

@@ -210,6 +210,36 @@ def test_a_decision_whose_answer_is_lost_is_sent_again_and_counts_once(list_desk
     assert [e.verdict for e in list_desk.store.since(0)] == ["YES"]
 
 
+def test_a_key_that_comes_before_the_spectrum_decides_on_neither_it_nor_the_one_before(list_desk, opens):  # noqa: F811
+    on, held, passing = list_desk.listing.items[5], [], []
+
+    def hold(route):
+        if passing or route.request.url.endswith(on):
+            route.continue_()
+        else:
+            held.append(route)
+
+    with served(list_desk) as address:
+        page = opens(address, name="Ann")
+        page.goto("about:blank")
+        page.route("**/api/spectrum/*", hold)
+        page.goto(f"{address}#task=cv&item={on}")
+        page.wait_for_function("on => document.body.dataset.item === on", arg=on)
+        page.keyboard.press(" ")
+        page.keyboard.press("y")
+        said(page, "is still coming")
+        assert votes(list_desk) == {}
+        passing.append(True)
+        for route in held:
+            route.continue_()
+        page.wait_for_function("on => document.body.dataset.item !== on", arg=on)
+        then = page.evaluate("document.body.dataset.item")
+        page.keyboard.press("n")
+        said(page, "NO saved")
+        page.unroute("**/api/spectrum/*", hold)
+    assert {item: [v.verdict for v in of.values()] for item, of in list_desk.voted("cv").items()} == {then: ["NO"]}
+
+
 def test_two_people_at_once_lose_nothing_and_see_each_other(run_desks, opens):  # noqa: F811
     desk = run_desks()
     with served(desk) as address:
@@ -466,14 +496,15 @@ def test_the_flux_axis_has_round_ticks_and_a_readable_unit_however_small_the_flu
       const { ticksOf, unitWords } = await import('/static/plot.js');
       const { valueAndError } = await import('/static/dom.js');
       return [ticksOf(0.3e-16, 1.62e-16, 10), ticksOf(-0.5, 11000, 10), ticksOf(3, 3, 10),
-              unitWords('10**-17 erg/(s cm2 Angstrom)'), valueAndError(-5.97, 1.6), valueAndError(0.98, null)];
+              unitWords('10**-17 erg/(s cm2 Angstrom)'), unitWords('1E-17 erg/cm^2/s/Ang'),
+              valueAndError(-5.97, 1.6), valueAndError(0.98, null)];
     }"""
     with served(list_desk) as address:
-        small, large, none, unit, value, alone = opens(address, name="Ann").evaluate(script)
+        small, large, none, unit, of_sdss, value, alone = opens(address, name="Ann").evaluate(script)
     assert small == pytest.approx([0.4e-16, 0.6e-16, 0.8e-16, 1e-16, 1.2e-16, 1.4e-16, 1.6e-16])
     assert large == [0, 2000, 4000, 6000, 8000, 10000]
     assert none == [3]
-    assert unit == "10⁻¹⁷ erg / (s cm² Å)"
+    assert (unit, of_sdss) == ("10⁻¹⁷ erg / (s cm² Å)", "10⁻¹⁷ erg / cm² / s / Å")
     assert (value, alone) == ("−6.0 ± 1.6", "0.98")
 
 

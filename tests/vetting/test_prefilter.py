@@ -17,6 +17,7 @@ from specvet.vetting.deciding import OneByOne
 from specvet.vetting.prefilter import (
     Prefilter,
     Prefiltered,
+    Recall,
     hopeless,
     prefilter_named,
     read_recalls,
@@ -96,12 +97,20 @@ def test_recall_counts_what_a_model_would_still_be_asked_about(tmp_path: Path) -
         pytest.approx(0.9916, abs=1e-4),
     )  # Clopper-Pearson of 2 in 3
     assert (wd.recall, wd.interval(), wd.left_out) == (None, None, 1)
-    write_recalls(tmp_path / "p.json", 0.02, [cv, wd], "labels.csv")
+    write_recalls(tmp_path / "p.json", 0.02, [cv, wd], "labels.csv", {"cv": load_task("cv"), "wd": load_task("wd")})
     about = read_recalls(tmp_path / "p.json")
-    assert (about["below"], about["labels"], [r["task"] for r in about["recalls"]]) == (0.02, "labels.csv", ["cv"])
-    (tmp_path / "q.json").write_text("{}")
-    with pytest.raises(ValueError, match="was not written by specvet triage prefilter"):
-        read_recalls(tmp_path / "q.json")
+    assert (about.below, about.labels, [r.task for r in about.recalls]) == (0.02, "labels.csv", ["cv"])
+
+
+@pytest.mark.parametrize(
+    "damage", [("{", ""), ('"below": 0.02', '"below": "low"'), ('"kept"', '"gone"'), ('"cv"', "7"), ("specvet p", "p")]
+)
+def test_a_file_that_is_no_recall_says_so(tmp_path: Path, damage: tuple[str, str]) -> None:
+    file = tmp_path / "p.json"
+    write_recalls(file, 0.02, [Recall("cv", 3, 2, 3, 1)], "labels.csv", {"cv": load_task("cv")})
+    file.write_text(file.read_text(encoding="utf-8").replace(*damage), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"p\.json: is not what specvet triage prefilter writes"):
+        read_recalls(file)
 
 
 def test_a_run_with_a_prefilter_and_one_without_share_no_table(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import specvet
 from specvet.agent import run_agent
+from specvet.cli.failure import CommandError
+from specvet.cli.vet_many import opened_prefilter
 from specvet.data.simulate.kinds import make
 from specvet.data.simulate.observing import observe, spectrum
 from specvet.policies.line_indices import LineIndices
@@ -17,6 +19,7 @@ from specvet.records.schema import Answer, Question, SpectrumRef, Verdict
 from specvet.spectra import Spectrum
 from specvet.tasks import Task, load_task
 from specvet.tools import ZoomTool
+from specvet.vetting import screen
 from specvet.vetting.prefilter import DEFAULT_BELOW, hopeless
 from specvet.vetting.screen import recalls, screen_of, screens
 
@@ -61,12 +64,12 @@ def test_other_evidence_has_no_screen_and_falls_back_to_the_threshold() -> None:
 def test_a_score_is_the_weighted_log_odds_and_the_named_class() -> None:
     cv = load_task("cv")
     verdict = measured(cv, simulated("k_giant", 1))
-    screen = screens()["cv"]
-    by_hand = screen.rivals[verdict.likelier_class or ""]
+    of_cv = screens()["cv"]
+    by_hand = of_cv.rivals[verdict.likelier_class or ""]
     for item in verdict.evidence:
-        by_hand += screen.weights.get(item.measurement.name, 0.0) * item.log_odds
-    assert (verdict.answer, screen.score(verdict)) == (Answer.NO, pytest.approx(by_hand))
-    assert hopeless(cv, verdict) == f"screened: {by_hand:.2g} is below {screen.below:g}"
+        by_hand += of_cv.weights.get(item.measurement.name, 0.0) * item.log_odds
+    assert (verdict.answer, of_cv.score(verdict)) == (Answer.NO, pytest.approx(by_hand))
+    assert hopeless(cv, verdict) == f"screened: {by_hand:.2g} is below {of_cv.below:g}"
 
 
 def test_only_a_no_is_left_out_whatever_its_evidence() -> None:
@@ -84,6 +87,52 @@ def test_kinds_that_the_rules_call_a_sure_no_are_kept_by_the_screen(key: str, ki
     by_threshold = sum(bool(hopeless(task, v, DEFAULT_BELOW)) for v in verdicts)
     assert by_threshold >= 4
     assert sum(bool(hopeless(task, v)) for v in verdicts) <= 1
+
+
+CUT = {
+    "blue": (3_700.0, 5_600.0),
+    "middle": (4_800.0, 7_000.0),
+    "red": (5_500.0, 9_000.0),
+    "Hα": (6_300.0, 6_900.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"), [("wd", "wd.DB"), ("wd", "wd.DA"), ("ss", "ss.MS"), ("cv", "cv.helium"), ("gm", "gm.giant")]
+)
+def test_members_that_are_short_full_of_holes_or_without_errors_are_kept(key: str, kind: str) -> None:
+    """SIMULATED: the screens were made with whole spectra; what is missing speaks against nobody."""
+    task, lost = load_task(key), []
+    for number in range(3):
+        whole = simulated(kind, number, 20.0)
+        worse = {"no errors": whole.replace(ivar=None)}
+        for name, (low, high) in CUT.items():
+            k = (whole.wavelength >= low) & (whole.wavelength <= high)
+            arrays = {n: a[k] for n in ("flux", "ivar", "mask") if (a := getattr(whole, n)) is not None}
+            worse[name] = whole.replace(wavelength=whole.wavelength[k], **arrays)
+        for name, gone in (
+            ("holes", np.random.default_rng(number).random(whole.flux.size) < 0.2),
+            ("a gap", (whole.wavelength > 5_500) & (whole.wavelength < 6_300)),
+        ):
+            worse[name] = whole.replace(flux=np.where(gone, np.nan, whole.flux))
+        lost += [(name, number) for name, s in worse.items() if hopeless(task, measured(task, s))]
+    assert lost == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"screens": [{"task": "cv"}], "recalls": []}'])
+def test_a_damaged_file_of_screens_is_named_and_leaves_nothing_out(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "screens.json").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(screen, "FILE", tmp_path / "screens.json")
+    screen._file.cache_clear()
+    try:
+        with pytest.raises(ValueError, match=r"screens\.json: is missing or damaged .*; install specvet again"):
+            screen_of(load_task("cv"))
+        with pytest.raises(CommandError, match="install specvet again"):
+            opened_prefilter("indices", None, [load_task("cv")], True)
+    finally:
+        screen._file.cache_clear()
 
 
 @pytest.mark.shared

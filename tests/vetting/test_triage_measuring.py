@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,15 +14,19 @@ import measuring_lab
 import numpy as np
 import pytest
 from runner_lab import Steady
+from triage_lab import exact
 
 from specvet.records import RunFolder
 from specvet.tasks import load_task
 from specvet.vetting.items import Item
 from specvet.vetting.runner import vet
+from specvet.vetting.triage import Settings, sort_run
+from specvet.vetting.triage.calibration import Feature
 from specvet.vetting.triage.looks import Measuring
 from specvet.vetting.triage.measuring import AT_ONCE, Remeasuring
 
 STARS = 2 * AT_ONCE + 5
+WEIGHED = (Feature(name="index", mean=0.0, scale=1.0, missing=False),)
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +135,54 @@ def test_a_run_that_cannot_be_written_is_measured_all_the_same(own: Path, plain:
         assert measured(own)[0] == plain
     finally:
         (own / "triage").unlink()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no database", b"SQLite format 3\0" + 200 * b"x"])
+def test_damaged_measurements_are_made_anew_and_kept(own: Path, plain: list[dict[str, float]], damage: bytes) -> None:
+    measured(own)
+    file = own / "triage" / "measured.db"
+    file.write_bytes(damage)
+    assert measured(own)[0] == plain
+    assert measured(own)[1].measured == 0
+
+
+def test_measurements_damaged_in_their_middle_are_made_anew(own: Path, plain: list[dict[str, float]]) -> None:
+    measured(own)
+    file = own / "triage" / "measured.db"
+    content = bytearray(file.read_bytes())
+    content[4_096:] = os.urandom(len(content) - 4_096)
+    file.write_bytes(content)
+    assert measured(own)[0] == plain
+    assert measured(own)[1].measured == 0
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_spectrum_that_changed_since_the_policy_saw_it_is_not_measured_and_that_is_told(
+    own: Path, processes: int
+) -> None:
+    file = own.parent / "3.txt"
+    before = file.read_bytes()
+    wavelength, flux = np.loadtxt(file).T
+    np.savetxt(file, np.column_stack([wavelength, flux + 0.01]), fmt="%.5f")
+    try:
+        found, look = measured(own, processes=processes)
+        assert (look.unreadable, found[6:8]) == (4, [{}, {}])  # two tasks of this file, and of the one that is gone
+        with RunFolder.read(own) as folder:
+            told = sort_run(folder, exact(policy="steady", features=WEIGHED), Settings(prevalence={"*": 0.1}))
+        assert "4 answers could not be measured again: their spectra are gone, cannot be read, or" in told.notices[-2]
+    finally:
+        file.write_bytes(before)
+
+
+def test_one_process_measures_a_run_that_was_made_anew_in_the_same_folder_as_it_is(own: Path, tmp_path: Path) -> None:
+    """A notebook that vets and sorts, changes a spectrum, and vets and sorts again."""
+    spectrum, folder = tmp_path / "s.txt", tmp_path / "RUN"
+    found = []
+    for peak in (0.0, 1.0):
+        wavelength, flux = np.loadtxt(own.parent / "0.txt").T
+        np.savetxt(spectrum, np.column_stack([wavelength, flux + peak * np.exp(-(((wavelength - 6_563) / 8.0) ** 2))]))
+        with RunFolder.open(folder, config={"policy": "steady"}) as made:
+            vet([Item(str(spectrum))], [load_task("cv")], Steady(), made)
+        found.append(measured(folder)[0][0]["index"])
+        shutil.rmtree(folder)
+    assert found[1] > found[0] + 1.0

@@ -183,4 +183,42 @@ def test_a_models_spectra_are_measured_as_line_indices_measures_them(tmp_path: P
     with RunFolder.read(tmp_path / "M") as model:
         look = Measuring(model)
         gone = [c.features for c in cases_of(model.decisions(with_trajectories=True), look)]
-    assert ("index" in gone[0], "index" in gone[1], look.unreadable) == (False, True, 1)
+    assert ("index" in gone[0], "index" in gone[1]) == (False, True)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"flags": 1}', '{"flags": [{}]}'])
+def test_flags_that_cannot_be_read_are_told_and_not_passed_over(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_run(tmp_path / "R", 10, 2, answered=False)
+    (run / "blank").mkdir()
+    (run / "blank" / "blank.json").write_text(text, encoding="utf-8")
+    assert main(["triage", str(run)]) == 2
+    told = capsys.readouterr().err
+    assert "blank.json: cannot be read" in told
+    assert "run specvet triage blank again" in told
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"tasks": 3}'])
+def test_a_damaged_triage_json_is_told_by_who_reads_it(tmp_path: Path, text: str) -> None:
+    write_run(tmp_path / "R", 10, 2, answered=False)
+    assert main(["triage", str(tmp_path / "R"), "--quiet"]) == 0
+    (tmp_path / "R" / "triage" / "triage.json").write_text(text, encoding="utf-8")
+    with pytest.raises(TriageError, match=r"triage\.json: cannot be read .*; run specvet triage again"):
+        read_about(tmp_path / "R")
+
+
+def test_a_task_that_the_calibration_does_not_know_is_told_of(tmp_path: Path) -> None:
+    write_run(tmp_path / "R", 20, 4, tasks=("cv", "wd"), answered=False)
+    with RunFolder.read(tmp_path / "R") as run:
+        found = sort_run(run, exact(policy="steady"), Settings(prevalence={"cv": 0.1}))
+    assert found.notices == ["the calibration knows nothing of wd: nothing is promised, and all is looked at"]
+    assert {row.band for row in found.rows if row.case.task == "wd"} == {"look"}
+
+
+def test_a_policy_that_says_the_same_of_everything_cannot_be_calibrated(tmp_path: Path) -> None:
+    rows = [decision(f"s{i}.fits", "cv", Answer.YES, 0.9, i < 20) for i in range(60)]
+    with RunFolder.open(tmp_path / "R", kind="rollout", config={"policy": "steady"}) as run:
+        run.record_many(rows)
+    with RunFolder.read(tmp_path / "R") as run, pytest.raises(TriageError, match="says the same of every labelled"):
+        calibrate_run(run, measure=False)

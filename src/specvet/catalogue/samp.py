@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 TABLE = "table.load.votable"
@@ -63,8 +64,7 @@ class Hub:
         """Send to every program that takes such a message, one after the other, and wait until it has done."""
         from xmlrpc.client import Error
 
-        from astropy.samp import SAMPProxyError
-
+        SAMPProxyError = _samp().SAMPProxyError
         found = []
         for id, name in self.listening(mtype).items():
             try:
@@ -97,22 +97,36 @@ def connected() -> Iterator[Hub]:
     """Registered with the running hub as `specvet` while the block lasts. Raises `SampError` without one."""
     from xmlrpc.client import Error
 
-    from astropy.samp import SAMPHubError, SAMPIntegratedClient, SAMPProxyError, conf
-
+    samp = _samp()
     parameters = lock_file(lock_path())
-    # Without use_internet = False astropy looks up a public web site to guess whether this machine has a name.
-    with conf.set_temp("use_internet", False):
+    # Without use_internet = False the client looks up a public web site to guess whether this machine has a name.
+    with samp.conf.set_temp("use_internet", False):
         told = {"samp.name": "specvet", "samp.description.text": "vets rare-star candidates from their spectra"}
-        client = SAMPIntegratedClient(metadata=told, addr="127.0.0.1", callable=False)
+        client = samp.SAMPIntegratedClient(metadata=told, addr="127.0.0.1", callable=False)
         try:
             client.connect(hub_params=parameters, pool_size=2)
-        except (SAMPHubError, SAMPProxyError, Error, OSError) as e:
+        except (samp.SAMPHubError, samp.SAMPProxyError, Error, OSError) as e:
             raise SampError(f"no SAMP hub answers at {parameters[_URL]} ({e}): {START}") from None
         try:
             yield Hub(client)
         finally:
             client.hub.unregister(client.get_private_key())
             client.hub.disconnect()
+
+
+def _samp() -> ModuleType:
+    """The SAMP client of pyvo where that is installed, else that of astropy, from which it was taken."""
+    try:
+        from pyvo import samp
+    except ImportError:
+        import warnings
+
+        from astropy.utils.exceptions import AstropyDeprecationWarning
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AstropyDeprecationWarning)  # astropy 8 says that it goes to pyvo
+            from astropy import samp
+    return cast(ModuleType, samp)
 
 
 def lock_path() -> Path:

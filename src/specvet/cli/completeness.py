@@ -283,8 +283,8 @@ def _print(rows: Sequence[Row], plan: Plan, target: Path, refused: Mapping[int, 
         cells += ["" if row.kept is None else f"{100 * row.kept:.0f} %"] * triaged
         table.add_row(*cells)
     out.print(table)
-    lost = [f"{row.kind} {100 * row.recovered:.0f} %" for row in rows if row.by == "all" and row.kind != "all"]
-    out.print(f"by kind, all together: {', '.join(lost)}", soft_wrap=True)
+    lost = [f"{row.kind} {row.yes:,} of {row.n:,}" for row in rows if row.by == "all" and row.kind != "all"]
+    out.print(f"YES by kind, all together: {', '.join(lost)}", soft_wrap=True)
     if refused:
         out.print(f"{len(refused):,} could not be made: {next(iter(refused.values()))}", soft_wrap=True)
     out.print(f"{target}: completeness.json, .csv, .png, .svg, .pdf; injections.csv; SIMULATED spectra", soft_wrap=True)

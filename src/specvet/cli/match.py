@@ -207,6 +207,8 @@ def _print(run: str, found: Matched) -> None:
         print(f"{name}: knows {n:,}")
     if found.new or found.known:
         print(f"new: {found.new:,}")
+    if found.beyond:
+        print(f"neither: {found.beyond:,}, where these catalogues have no rows or did not answer; known_as stays empty")
     if found.notes:
         print(f"with notes: {found.notes:,} (column match_notes of specvet export)")
     for task, changes in found.changed.items():

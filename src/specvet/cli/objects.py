@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,6 +61,7 @@ def objects(
       2    the command is wrong, or RUN is no run
     """
     from specvet.records import RunError, RunFolder
+    from specvet.vetting.object_gaia import match_told
     from specvet.vetting.objects import asked_tasks, kept, objects_of
 
     answers, arcsec = answer_words(answer), radius_of(radius)
@@ -71,13 +72,14 @@ def objects(
         with failing(USAGE, *_unreadable()):
             keys = task_keys(task, run) or list(asked_tasks(folder))
             found = list(kept(objects_of(folder, arcsec, tasks=keys, people=people), answers))
+            told = match_told(folder)
     finally:
         folder.close()
     if json:
         for one in found:
-            print_json(object_json(one))
+            print_json(object_json(one, told(one)))
     else:
-        _print(found, keys, limit)
+        _print(found, keys, limit, told)
 
 
 def export_objects(
@@ -134,15 +136,20 @@ def people_of(run: str, store: str | None, reviewed: bool) -> Mapping[Place, Dec
         desk.store.close()
 
 
-def object_json(one: ObjectVerdicts) -> dict[str, Any]:
-    """One object as JSON: all that the table of `export --objects` says, its spectra one by one."""
-    group = one.group
+def object_json(one: ObjectVerdicts, told: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """One object as JSON: all that the table of `export --objects` says, its spectra one by one.
+
+    `told` is what a match says of it, as `specvet.vetting.object_gaia.match_told` has it.
+    """
+    group, said = one.group, told or {}
+    with_gaia = said.get("with_gaia", {})
     return {
         "object": group.id,
         "gaia_id": group.gaia_id or None,
         "ra": group.ra,
         "dec": group.dec,
         "n_exposures": one.n_exposures,
+        "match": said.get("match"),
         "spectra": [
             {
                 "file": s.key[0],
@@ -167,6 +174,7 @@ def object_json(one: ObjectVerdicts) -> dict[str, Any]:
                 "reason": v.reason,
                 "yes": [list(key) for key in v.yes],
                 "no": [list(key) for key in v.no],
+                **with_gaia.get(task, {}),
             }
             for task, v in one.verdicts.items()
         },
@@ -193,7 +201,9 @@ def _unreadable() -> tuple[type[Exception], ...]:
     return InputError, TriageError
 
 
-def _print(found: list[ObjectVerdicts], keys: list[str], limit: int) -> None:
+def _print(
+    found: list[ObjectVerdicts], keys: list[str], limit: int, told: Callable[[ObjectVerdicts], dict[str, Any]]
+) -> None:
     from rich import box
     from rich.table import Table
 
@@ -205,15 +215,18 @@ def _print(found: list[ObjectVerdicts], keys: list[str], limit: int) -> None:
         ("spectra", "right"),
         ("MJD", "left"),
     ):
-        table.add_column(column, justify=justify, no_wrap=column == "object")  # type: ignore[arg-type]
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column != "object")  # type: ignore[arg-type]
     for key in keys:
-        table.add_column(key, overflow="fold")
-    shown = found[: limit or None]
+        table.add_column(key, no_wrap=True)
+    shown, changed = found[: limit or None], False
     for one in shown:
         group, mjds = one.group, one.group.mjds
         place = ("-", "-") if group.ra is None or group.dec is None else (f"{group.ra:.5f}", f"{group.dec:+.5f}")
         when = "-" if not mjds else f"{mjds[0]:.0f}" if mjds[0] == mjds[-1] else f"{mjds[0]:.0f}-{mjds[-1]:.0f}"
-        table.add_row(group.id, *place, str(len(group.members)), when, *(_told(one, key) for key in keys))
+        with_gaia = told(one).get("with_gaia", {})
+        cells = [_told(one, key, with_gaia.get(key, {}).get("answer_with_gaia")) for key in keys]
+        table.add_row(group.id, *place, str(len(group.members)), when, *cells)
+        changed |= any("Gaia" in cell for cell in cells)
     out = console()
     if found:
         out.print(table)
@@ -226,12 +239,17 @@ def _print(found: list[ObjectVerdicts], keys: list[str], limit: int) -> None:
         f"{conflicts:,} with epochs in conflict",
         soft_wrap=True,
     )
+    if several:
+        out.print("1/2: of 2 epochs that say YES or NO, 1 says YES; 0/0: none does", soft_wrap=True)
+    if changed:
+        out.print("Gaia YES: the verdict with Gaia, where it differs", soft_wrap=True)
 
 
-def _told(one: ObjectVerdicts, task: str) -> str:
-    """`YES 1/5`: the answer, and of how many epochs that say YES or NO how many say YES."""
+def _told(one: ObjectVerdicts, task: str, with_gaia: str | None) -> str:
+    """`NO 0/2, Gaia YES`: the answer, of how many epochs that say YES or NO how many say YES, and that with Gaia."""
     said = one.verdicts.get(task)
     if said is None:
         return "-"
     counted = len(said.yes) + len(said.no)
-    return f"{said.answer} {len(said.yes)}/{counted}" if len(one.group.members) > 1 else str(said.answer)
+    words = f"{said.answer} {len(said.yes)}/{counted}" if len(one.group.members) > 1 else str(said.answer)
+    return f"{words}, Gaia {with_gaia}" if with_gaia and with_gaia != str(said.answer) else words

@@ -170,6 +170,7 @@ def prefilter(
     import os
 
     from specvet.cli.triage_calibrate import label_truths
+    from specvet.policies.line_indices import LineIndices
     from specvet.records import RunError, RunFolder
     from specvet.vetting.prefilter import hopeless, recall_of, write_recalls
     from specvet.vetting.report.run import definitions
@@ -181,6 +182,8 @@ def prefilter(
     try:
         if folder.config.get("policy") != "line-indices":
             raise CommandError(f"{run}: was not made by line-indices, which is what a prefilter measures with", USAGE)
+        if folder.settings.get("policy_fingerprint", LineIndices().fingerprint) != LineIndices().fingerprint:
+            raise CommandError(f"{run}: was measured with other thresholds; run specvet vet into a new folder", USAGE)
         truths, _ = label_truths(folder, labels, root, quiet=True)
         tasks = definitions(folder)
         rows = [
@@ -195,7 +198,7 @@ def prefilter(
         raise CommandError(f"{labels}: none of its positives was measured in {run}", NOTHING_VETTED)
     if out is not None:
         with failing(CANNOT_WRITE, OSError):
-            write_recalls(out, below, recalls, os.path.basename(labels))
+            write_recalls(out, below, recalls, os.path.basename(labels), tasks)
     if json:
         print_json({"below": below, "recalls": [r.as_dict() for r in recalls]})
         return DONE

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from specvet.cli.console import console
+from specvet.vetting.triage.measuring import UNMEASURED
 from specvet.vetting.triage.sorting import grouped, percent
 
 if TYPE_CHECKING:
@@ -158,6 +159,10 @@ def print_calibration(made: Calibration, matched: Matched, next: str) -> None:
     if few:
         out.print(
             f"{', '.join(few)}: fewer than {_FEW} members; the weights are nearly those of all tasks.", style="yellow"
+        )
+    if matched.unmeasured:
+        out.print(
+            f"{matched.unmeasured:,} answers could not be measured again: {UNMEASURED}.", style="yellow", soft_wrap=True
         )
     left = [
         (matched.unlabelled, "cases of the run have no label"),

@@ -264,9 +264,9 @@ def vet(
             used = models.usage_of(whoever, models.probe_into(run, whoever, quiet) if probed else {})
         with shown_progress(total, quiet) as progress, stopped_by_signals(progress.stopping) as stop:
             entries: Iterator[Item] = islice(items, limit)
-            entries = with_exposures(entries, Path(folder)) if exposures else entries
+            entries = entries if part is None else shard_of(entries, *part)
             summary = vet_all(
-                entries if part is None else shard_of(entries, *part),
+                with_exposures(entries, Path(folder)) if exposures else entries,
                 tasks,
                 whoever,
                 run,

@@ -72,13 +72,16 @@ def opened_prefilter(
     tasks = list(tasks)
     about: dict[str, Any] = {}
     if given == "indices" and below is None:
-        screened = {task.key for task in tasks if screen_of(task) is not None}
+        with failing(USAGE, ValueError):
+            screened = {task.key for task in tasks if screen_of(task) is not None}
         about = {"recalls": [r for r in recalls() if r["task"] in screened], "labels": SIMULATED_MEMBERS}
+    kept = None
     if given != "indices":
         if not Path(given).is_file():
             raise CommandError(f"--prefilter {given}: choose indices, or a file of specvet triage prefilter", USAGE)
         with failing(USAGE, OSError, ValueError):
-            about = dict(read_recalls(given))
+            kept = read_recalls(given)
+        about = kept.model_dump()
     stated = about.get("below")
     if below is not None and about and below != stated:
         how = "by screens" if stated is None else f"at {stated:g}"
@@ -87,6 +90,10 @@ def opened_prefilter(
         prefilter = Prefilter(below if below is not None else stated)
         for task in tasks:
             prefilter.check(task)
+        stale = kept is not None and not kept.is_of(prefilter, tasks)
+    if stale:
+        told = "tells of other thresholds, screens or evidence than are used here"
+        raise CommandError(f"--prefilter {given}: {told}; run specvet triage prefilter again", USAGE)
     return prefilter, about
 
 

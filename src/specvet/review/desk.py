@@ -129,6 +129,7 @@ class Desk:
 
     def merged(self, item: str, task: str) -> Merged:
         with self._lock:
+            self._catch_up()
             return merged(list(self._votes.of(item, task).values()))
 
     def voted(self, task: str) -> dict[str, dict[str, Event]]:

@@ -15,14 +15,13 @@ from specvet.records.schema import Answer
 from specvet.review.desk import Desk
 from specvet.tasks import Task
 from specvet.tasks.epochs import DEFAULT, RULES, Epochs
+from specvet.vetting.objects import Decided, Said, vote_of
 
 MOST_EPOCHS = 60
 """Listed around the one that is on."""
 
 MOST_COMBINED = 500
 """Spectra of one star; more have a place in common that is none, such as 0, 0."""
-
-_BANDS = {"accept": Answer.YES, "reject": Answer.NO}
 
 
 def object_of(desk: Desk, item: str, task: Task, reviewer: str | None) -> dict[str, Any]:
@@ -70,14 +69,14 @@ def _vote(desk: Desk, i: int, task: str, mjd: float | None) -> Vote | None:
     listing = desk.listing
     key, snr = (listing.items[i], 0), _known(listing.snr[i])
     people, verdicts = desk.merged(listing.items[i], task), listing.verdicts.get(task)
+    person = None
     if people.standing != "none":
-        return Vote(key, Answer(people.verdict or "UNSURE"), None, snr, mjd, people.likelier or "", "person")
+        person = Decided(Answer(people.verdict or "UNSURE"), people.likelier or "")
     word = None if verdicts is None else verdicts.word(i)
     if verdicts is None or word is None:
-        return None
-    p, band = float(verdicts.p[i]), verdicts.band_word(i)
-    answer, by = (_BANDS[band], "triage") if band in _BANDS else (Answer(word), "policy")
-    return Vote(key, answer, None if np.isnan(p) else p, snr, mjd, verdicts.likelier[i], by)  # type: ignore[arg-type]
+        return vote_of(key, None, None, person, snr=snr, mjd=mjd)
+    policy = Said(Answer(word), _known(verdicts.p[i]), verdicts.likelier[i])
+    return vote_of(key, policy, verdicts.band_word(i), person, snr=snr, mjd=mjd)
 
 
 def _combined(votes: list[Vote], rule: Epochs | None) -> dict[str, Any]:

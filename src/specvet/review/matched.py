@@ -21,6 +21,14 @@ ABOUT = "match/match.json"
 """Written last, below the run."""
 
 
+def match_stamp(listing: Listing) -> int:
+    """When a run was matched (ns, by the clock of its file system), to notice that it was anew; 0 where it was not."""
+    try:
+        return 0 if listing.run is None else (listing.run / ABOUT).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 class Matched:
     """What a run was matched with. Any thread may use it."""
 
@@ -60,10 +68,7 @@ class Matched:
         if run is None:
             return
         with self._reading:
-            try:
-                stamp = (run / ABOUT).stat().st_mtime_ns
-            except OSError:
-                stamp = 0
+            stamp = match_stamp(self._listing)
             if stamp == self._stamp:
                 return
             self._stamp, self._matches, self._answers, self._trouble = stamp, {}, {}, ""

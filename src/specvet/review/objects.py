@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from specvet.records import Decision
 from specvet.records.database import connect_to_read
 from specvet.review.listing import Listing, item_name
+from specvet.review.matched import match_stamp
 
 if TYPE_CHECKING:
     from specvet.catalogue.objects import Group
@@ -34,9 +35,9 @@ _SQL = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Grouped:
-    """All objects of a listing."""
+    """All objects of a listing; equal only to itself."""
 
     groups: list[Group]
     number: NDArray[np.int64]
@@ -58,24 +59,26 @@ class Grouped:
 
 
 class Objects:
-    """The objects of a listing, made once. Any thread may use it."""
+    """The objects of a listing, made once, and again where the run was matched anew. Any thread may use it."""
 
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
         self._making = threading.Lock()
         self._made: Grouped | None = None
+        self._matched = 0
 
     def grouped(self) -> Grouped:
         with self._making:
-            if self._made is None:
-                self._made = self._make()
+            matched = match_stamp(self._listing)
+            if self._made is None or matched != self._matched:
+                self._made, self._matched = self._make(), matched
             return self._made
 
     def _make(self) -> Grouped:
         from specvet.catalogue.objects import group
 
         listing = self._listing
-        groups = group(_sightings(listing), matches=_matches(listing))
+        groups = [_named(g, listing) for g in group(_sightings(listing), matches=_matches(listing))]
         n = len(listing)
         number, rank, size = (np.zeros(n, np.int64) for _ in range(3))
         members = [[s.key[1] for s in g.members] for g in groups]
@@ -84,6 +87,15 @@ class Objects:
             rank[inside] = np.arange(len(inside))
             size[inside] = len(inside)
         return Grouped(groups, number, rank, size, members)
+
+
+def _named(found: Group, listing: Listing) -> Group:
+    """`FILE:ROW` of a spectrum without place and Gaia id, as exports call it; `FILE:NAME=VALUE` where so chosen."""
+    if found.gaia_id or found.ra is not None:
+        return found
+    i = found.members[0].key[1]
+    chosen = " ".join(f"{name}={value}" for name, value in listing.selections.get(i, ()))
+    return replace(found, id=f"{listing.files[i]}:{chosen or listing.rows[i]}")
 
 
 def _sightings(listing: Listing) -> Iterator[Sighting]:

@@ -128,7 +128,8 @@ class Queue:
 
     def entries(self, task: str, order: str, wanted: Filter, reviewer: str | None) -> NDArray[np.intp]:
         """Places of all that are wanted, in order. Raises `QueueError`, and `HiddenError` while blind."""
-        key = (task, order, wanted, reviewer, self._board.changes)
+        stars = self._objects.grouped() if order == "object" or wanted.several else None
+        key = (task, order, wanted, reviewer, self._board.changes, stars)
         if self._found is not None and self._found[0] == key:
             return self._found[1]
         places = self._ordered(task, self.order_word(order))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specvet.agent import Budget
-from specvet.records import RunFolder, write_atomic
+from specvet.records import RunError, RunFolder, write_atomic
 from specvet.records.schema import Answer
 from specvet.vetting.blanking import Blank, blanking
 from specvet.vetting.items import Item
@@ -143,15 +143,20 @@ def blank_finds(
 
 
 def flagged_in(folder: Path) -> dict[Place, tuple[Blank, ...]]:
-    """The rows of a run that stayed YES with their features taken out, and which way; empty where nobody has asked."""
-    try:
-        told = json.loads((folder / FOLDER / FILE).read_text(encoding="utf-8"))
-    except OSError:
-        return {}
+    """The rows of a run that stayed YES with their features taken out, and which way; empty where nobody has asked.
+
+    Raises `RunError` where that cannot be read, since what was flagged must be looked at.
+    """
+    file = folder / FOLDER / FILE
     found: dict[Place, tuple[Blank, ...]] = {}
-    for flag in told["flags"]:
-        place = flag["file"], flag["row"], flag["task"]
-        found[place] = (*found.get(place, ()), flag["way"])
+    try:
+        for flag in json.loads(file.read_text(encoding="utf-8"))["flags"]:
+            place = flag["file"], flag["row"], flag["task"]
+            found[place] = (*found.get(place, ()), flag["way"])
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, LookupError, TypeError) as e:
+        raise RunError(f"{file}: cannot be read ({e!r}); run specvet triage blank again") from None
     return found
 
 

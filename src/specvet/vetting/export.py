@@ -255,10 +255,11 @@ def check_target(target: Path, kind: str) -> None:
 
 def _write_csv(rows: Iterator[dict[str, Any]], f: TextIO, sheet: Sheet) -> int:
     # Python's csv module cannot yet (3.11) tell null from empty text, so fields are quoted here: RFC 4180.
-    f.write(",".join(column.name for column in sheet.columns) + "\n")
+    names = [column.name for column in sheet.columns]
+    f.write(",".join(names) + "\n")
     n = 0
     for n, row in enumerate(rows, 1):  # noqa: B007 - the last n is the count
-        f.write(",".join(map(_csv_field, row.values())) + "\n")
+        f.write(",".join(_csv_field(row.get(name)) for name in names) + "\n")
     return n
 
 

@@ -8,7 +8,8 @@
 
 Whether a named file is a list or a spectrum is decided by its content; what could be both is a spectrum. Files found by
 walking a folder or a glob are never taken for lists, so nothing is vetted twice. Hidden files and folders (leading dot)
-and the run folders of specvet itself are passed over; everything else becomes an `Item`, if only to say what is wrong.
+and the run folders of specvet itself are passed over, and DESI's redrock catalogues beside the coadds that they are of,
+which are read with them; everything else becomes an `Item`, if only to say what is wrong.
 """
 
 from __future__ import annotations
@@ -210,8 +211,11 @@ def _walk(folder: str, seen: set[tuple[int, int]], notices: list[str]) -> Iterat
     if {"run.db", "config.yaml"} <= {e.name for e in found}:
         notices.append(f"{folder}: passed over, it is a run folder of specvet")
         return
+    beside = _catalogues_beside({e.name for e in found})
+    if beside:
+        notices.append(f"{folder}: {len(beside):,} redrock catalogues passed over, they are read with their coadds")
     for entry in found:
-        if entry.name.startswith("."):
+        if entry.name.startswith(".") or entry.name in beside:
             continue
         try:
             is_folder = entry.is_dir()
@@ -221,6 +225,16 @@ def _walk(folder: str, seen: set[tuple[int, int]], notices: list[str]) -> Iterat
             yield from _walk(entry.path, seen, notices)
         else:
             yield file_item(entry.path)
+
+
+def _catalogues_beside(names: set[str]) -> set[str]:
+    """Names of DESI's redrock (before: zbest) catalogues whose coadd or spectra have that name but for its start."""
+    found = set()
+    for name in names:
+        kind, dash, rest = name.partition("-")
+        if kind in ("redrock", "zbest") and any(f"{of}{dash}{rest}" in names for of in ("coadd", "spectra")):
+            found.add(name)
+    return found
 
 
 def _reads_as_spectrum(path: str) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 
 from specvet.data.errors import InputError
+from specvet.spectra.readers.votables import parsed_votable
 from specvet.vetting.inputs_columns import no_columns_message, where_spectra_are
 from specvet.vetting.inputs_fits import fits_list, plainly_spectral
 from specvet.vetting.inputs_listed import SPECTRAL, ListTable, Row, Unrecognised, array_rows, as_text
@@ -244,12 +245,10 @@ def _parquet(path: str, path_column: str | None) -> ListTable | Unrecognised:
 def _votable(path: str, path_column: str | None) -> ListTable | Unrecognised:
     import warnings
 
-    from astropy.io.votable import parse_single_table
-
     def table() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return parse_single_table(path).to_table(use_names_over_ids=True)
+            return parsed_votable(path).get_first_table().to_table(use_names_over_ids=True)
 
     try:
         loaded = table()

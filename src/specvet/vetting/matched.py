@@ -44,6 +44,16 @@ def still(answer: WithGaia | None, decision: Decision) -> WithGaia | None:
 
 
 def _cells(match: Match | None, answer: WithGaia | None) -> dict[str, Any]:
+    said = {
+        "answer_with_gaia": None if answer is None else answer.answer_with_gaia,
+        "used": None if answer is None else answer.used,
+        "why_with_gaia": None if answer is None else answer.why,
+    }
+    return match_values(match) | said
+
+
+def match_values(match: Match | None) -> dict[str, Any]:
+    """The cells of `MATCH_COLUMNS` that a match alone tells."""
     gaia = None if match is None else match.gaia
     known = None if gaia is None else luminous(gaia)
     return {
@@ -57,8 +67,5 @@ def _cells(match: Match | None, answer: WithGaia | None) -> dict[str, Any]:
         "m_g": None if known is None or known.m_g is None else round(known.m_g, 4),
         "m_g_error": None if known is None or known.error is None else round(known.error, 4),
         "known_as": None if match is None else known_as(match),
-        "answer_with_gaia": None if answer is None else answer.answer_with_gaia,
-        "used": None if answer is None else answer.used,
-        "why_with_gaia": None if answer is None else answer.why,
         "match_notes": None if match is None else "; ".join(match.notes) or None,
     }

@@ -6,7 +6,9 @@
 | `n_spectra`, `n_exposures`, `mjd_first`, `mjd_last` | how often it was seen, and when |
 | `members`, `mjds`, `ids`, `surveys`, `snrs` | its spectra as `FILE:ROW`, by time, and in that order what each says |
 | `notes` | what is odd about the grouping |
+| `g_mag` to `m_g_error`, `known_as`, `match_notes` | where `specvet match` was run: what it found of the star |
 | `TASK_answer`, `_p_yes`, `_rule`, `_by`, `_conflict`, `_n_yes`, `_n_no`, `_epochs`, `_likelier`, `_why` | of a task |
+| `TASK_with_gaia`, `_why_with_gaia` | where `specvet match` was run: the second verdict, by the rules of the task |
 
 `TASK_epochs` has the answer of each spectrum in the order of `members`, as it was counted; `-` where it was not asked.
 In names of columns a task's `-` is `_`. The rule with its formula stands in the description of `TASK_p_yes`.
@@ -18,10 +20,21 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from specvet.catalogue.matching.folder import read_matches
+from specvet.catalogue.matching.run import run_tasks
 from specvet.catalogue.objects import RADIUS_ARCSEC
 from specvet.records.tables import Column, Fact, Sheet
 from specvet.vetting.columns import provenance
 from specvet.vetting.export import ExportError, Format, table_kind, write_rows
+from specvet.vetting.matched import is_matched
+from specvet.vetting.object_gaia import (
+    OBJECT_MATCH_COLUMNS,
+    object_match,
+    object_match_cells,
+    object_with_gaia,
+    with_gaia_cells,
+    with_gaia_columns,
+)
 from specvet.vetting.objects import AUTHORITY, Decided, ObjectVerdicts, asked_tasks, kept, objects_of
 
 if TYPE_CHECKING:
@@ -75,9 +88,9 @@ def export_objects(
     run = RunFolder.read(run_path)
     try:
         asked = {key: rule for key, rule in asked_tasks(run).items() if tasks is None or key in tasks}
-        found = objects_of(run, radius_arcsec, tasks=list(asked), people=people)
+        found = kept(objects_of(run, radius_arcsec, tasks=list(asked), people=people), answers)
         sheet = _sheet(run, asked, tasks, answers, radius_arcsec, reviewed=people is not None)
-        return write_rows(_rows(kept(found, answers), list(asked)), out, kind, sheet, tell=tell)
+        return write_rows(_rows(run, found, list(asked)), out, kind, sheet, tell=tell)
     except (TriageError, InputError) as e:
         raise ExportError(str(e)) from None
     finally:
@@ -89,7 +102,7 @@ def task_columns(task: str, rule: Epochs | None, name: str = "") -> tuple[Column
     from specvet.tasks.epochs import DEFAULT, RULES
 
     used = rule or DEFAULT
-    stem, what = task.replace("-", "_"), name or task
+    stem, what = _stem(task), name or task
     return (
         Column(f"{stem}_answer", str, f"verdict on {what} over all epochs", ucd="meta.code.class"),
         Column(f"{stem}_p_yes", float, f"probability (0-1) of YES; {RULES[used.rule]}", ucd="stat.probability"),
@@ -128,7 +141,7 @@ def object_cells(one: ObjectVerdicts) -> dict[str, Any]:
 
 def task_cells(task: str, one: ObjectVerdicts) -> dict[str, Any]:
     """The cells of `task_columns`; null where no spectrum was asked."""
-    stem, said = task.replace("-", "_"), one.verdicts.get(task)
+    stem, said = _stem(task), one.verdicts.get(task)
     cells = dict.fromkeys(c.name for c in task_columns(task, None))
     return cells if said is None else {f"{stem}_{name}": value for name, value in _told(said, task, one).items()}
 
@@ -148,12 +161,22 @@ def _told(said: Combined, task: str, one: ObjectVerdicts) -> dict[str, Any]:
     }
 
 
-def _rows(objects: Iterator[ObjectVerdicts], tasks: Collection[str]) -> Iterator[dict[str, Any]]:
+def _rows(run: RunFolder, objects: Iterator[ObjectVerdicts], tasks: Collection[str]) -> Iterator[dict[str, Any]]:
+    matched, matches, said = is_matched(run), read_matches(run.path), run_tasks(run.path)
     for one in objects:
-        row = object_cells(one)
+        row, match = object_cells(one), object_match(one.group, matches)
+        if matched:
+            row |= object_match_cells(match)
         for task in tasks:
             row |= task_cells(task, one)
+            if matched:
+                row |= with_gaia_cells(_stem(task), object_with_gaia(one, said.get(task), match))
         yield row
+
+
+def _stem(task: str) -> str:
+    """What the names of a task's columns begin with."""
+    return task.replace("-", "_")
 
 
 def _sheet(
@@ -165,12 +188,12 @@ def _sheet(
     *,
     reviewed: bool,
 ) -> Sheet:
-    from specvet.catalogue.matching.run import run_tasks
-
     names = {key: task.name for key, task in run_tasks(run.path).items()}
-    columns = [*OBJECT_COLUMNS]
+    matched = is_matched(run)
+    columns = [*OBJECT_COLUMNS, *(OBJECT_MATCH_COLUMNS if matched else ())]
     for key, rule in rules.items():
         columns += task_columns(key, rule, names.get(key, ""))
+        columns += with_gaia_columns(_stem(key), names.get(key, key)) if matched else ()
     facts = (
         *provenance(run, tasks, answers),
         Fact("object_radius", "OBJRAD", radius_arcsec, "arcsec, within which spectra without a Gaia id are one object"),

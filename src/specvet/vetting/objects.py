@@ -47,6 +47,34 @@ class Decided(NamedTuple):
     likelier: str = ""
 
 
+class Said(NamedTuple):
+    """What the policy said of one epoch."""
+
+    answer: Answer
+    p_yes: float | None
+    """Triage's where the run was sorted."""
+    likelier: str = ""
+
+
+def vote_of(
+    key: Key,
+    policy: Said | None,
+    band: str | None = None,
+    person: Decided | None = None,
+    *,
+    snr: float | None = None,
+    mjd: float | None = None,
+) -> Vote | None:
+    """The vote of one epoch, of the highest authority that spoke of it; None where nobody did. `band` is triage's."""
+    if person is not None:
+        return Vote(key, person.answer, None, snr, mjd, person.likelier, "person")
+    if policy is None:
+        return None
+    if band in _BANDS:
+        return Vote(key, _BANDS[band], policy.p_yes, snr, mjd, policy.likelier, "triage")
+    return Vote(key, policy.answer, policy.p_yes, snr, mjd, policy.likelier)
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectVerdicts:
     """One object and what is said of it."""
@@ -98,7 +126,9 @@ def objects_of(
         of = keys if decision.task == WHOLE_FILE else [decision.task]
         for task in of:
             if task in votes and place not in votes[task]:
-                votes[task][place] = _vote(decision, task, told, people or {})
+                vote = _vote(decision, task, told, people or {})
+                if vote is not None:
+                    votes[task][place] = vote
     for found in group(sightings.values(), radius_arcsec, read_matches(run.path)):
         yield _verdicts(found, votes, asked, exposures)
 
@@ -109,18 +139,12 @@ def asked_tasks(run: RunFolder) -> dict[str, Epochs | None]:
     return {key: rules.get(key) for key in (*rules, *(k for k in run.count() if k not in rules)) if key != WHOLE_FILE}
 
 
-def _vote(decision: Decision, task: str, told: Mapping[Place, Told], people: Mapping[Place, Decided]) -> Vote:
+def _vote(decision: Decision, task: str, told: Mapping[Place, Told], people: Mapping[Place, Decided]) -> Vote | None:
     verdict, place = decision.verdict, (decision.file, decision.row, task)
-    person, triage = people.get(place), told.get(place)
-    answer, p, likelier = verdict.answer, verdict.p_yes, verdict.likelier_class or ""
-    by = "policy"
-    if person is not None:
-        answer, p, likelier, by = person.answer, None, person.likelier, "person"
-    elif triage is not None:
-        p = triage.probability
-        if triage.band in _BANDS:
-            answer, by = _BANDS[triage.band], "triage"
-    return Vote((decision.file, decision.row), answer, p, decision.snr, decision.mjd, likelier, by)  # type: ignore[arg-type]
+    triage = told.get(place)
+    policy = Said(verdict.answer, verdict.p_yes if triage is None else triage.probability, verdict.likelier_class or "")
+    band = None if triage is None else triage.band
+    return vote_of(place[:2], policy, band, people.get(place), snr=decision.snr, mjd=decision.mjd)
 
 
 def _verdicts(

@@ -9,12 +9,13 @@ below it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from specvet.agent import Budget, run_agent
 from specvet.policies.line_indices import LineIndices
@@ -23,7 +24,7 @@ from specvet.records.schema import Answer, Question, TrajectoryRecord, Verdict
 from specvet.tasks import Task
 from specvet.tools import ZoomTool
 from specvet.vetting.deciding import Decider, Tell
-from specvet.vetting.screen import fingerprint, screen_of
+from specvet.vetting.screen import evidence_hash, fingerprint, screen_of
 
 DEFAULT_BELOW = 0.02
 """Probability of YES, as `line-indices` states it, below which a row is left out that no screen is for."""
@@ -183,24 +184,62 @@ def recall_of(measured: Iterable[tuple[str, bool, bool]]) -> list[Recall]:
     return [Recall(task, *numbers) for task, numbers in sorted(counts.items())]
 
 
+class KeptRecall(BaseModel):
+    """One task of a `KeptRecalls`; its fields are those of `Recall`."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    task: str
+    positives: int
+    kept: int
+    recall: float
+    interval: tuple[float, float]
+    others: int
+    left_out: int
+    evidence: str
+    """Hash of what the task weighs, see `screen.evidence_hash`."""
+
+
+class KeptRecalls(BaseModel):
+    """What a prefilter does to a labelled set, as `specvet triage prefilter --out` keeps it."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    kind: Literal["specvet prefilter"] = "specvet prefilter"
+    below: float | None
+    """None: by screens."""
+    fingerprint: str
+    """Of the thresholds and screens that it was measured with."""
+    labels: str
+    recalls: tuple[KeptRecall, ...]
+
+    def is_of(self, prefilter: Prefilter, tasks: Iterable[Task]) -> bool:
+        """Whether it still tells what this prefilter does to these tasks; of tasks that it does not name, nothing."""
+        known = {one.task: one.evidence for one in self.recalls}
+        same = all(known.get(task.key, evidence_hash(task)) == evidence_hash(task) for task in tasks)
+        return same and self.fingerprint == prefilter.settings["prefilter_fingerprint"]
+
+
 def write_recalls(
-    path: str | PathLike[str], below: float | None, recalls: Iterable[Recall], labels: str, **more: Any
+    path: str | PathLike[str], below: float | None, recalls: Iterable[Recall], labels: str, tasks: Mapping[str, Task]
 ) -> None:
-    """Keep what a prefilter (`below` None: by screens) does to a labelled set (`labels` names it)."""
-    rows = [r.as_dict() for r in recalls if r.positives]
-    about = {"kind": _KIND, "below": below, "labels": labels, "recalls": rows, **more}
-    write_atomic(path, json.dumps(about, indent=2) + "\n")
+    """Keep what a prefilter (`below` None: by screens) does to a labelled set (`labels` names it).
+
+    `tasks` are those of the recalls, by key. Raises `OSError`.
+    """
+    rows = [r.as_dict() | {"evidence": evidence_hash(tasks[r.task])} for r in recalls if r.positives]
+    fingerprint = str(Prefilter(below).settings["prefilter_fingerprint"])
+    told = {"below": below, "fingerprint": fingerprint, "labels": labels, "recalls": rows}
+    write_atomic(path, KeptRecalls.model_validate(told).model_dump_json(indent=2) + "\n")
 
 
-def read_recalls(path: str | PathLike[str]) -> Mapping[str, Any]:
-    """What `write_recalls` kept. Raises ValueError for another file."""
+def read_recalls(path: str | PathLike[str]) -> KeptRecalls:
+    """What `write_recalls` kept. Raises `OSError`; ValueError for another file."""
     try:
-        about = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as e:
-        raise ValueError(f"{path}: is no JSON; give what specvet triage prefilter wrote") from e
-    if not isinstance(about, dict) or about.get("kind") != _KIND:
-        raise ValueError(f"{path}: was not written by specvet triage prefilter")
-    return about
-
-
-_KIND = "specvet prefilter"
+        return KeptRecalls.model_validate_json(Path(path).read_bytes())
+    except ValidationError as e:
+        first = e.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ValueError(
+            f"{path}: is not what specvet triage prefilter writes ({where}: {first['msg']}); make it with that"
+        ) from None

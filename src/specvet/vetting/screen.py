@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from specvet.records import text_hash
 from specvet.records.schema import Verdict
@@ -73,20 +73,31 @@ def screen_of(task: Task) -> Screen | None:
     return found if found is not None and found.evidence == evidence_hash(task) else None
 
 
-@cache
-def _file() -> Mapping[str, Any]:
-    return json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {"screens": [], "recalls": []}
+class _File(BaseModel):
+    """`screens.json`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    screens: tuple[Screen, ...]
+    recalls: tuple[dict[str, Any], ...]
 
 
 @cache
+def _file() -> _File:
+    try:
+        return _File.model_validate_json(FILE.read_bytes())
+    except (OSError, ValidationError) as e:
+        raise ValueError(f"{FILE}: is missing or damaged ({str(e).splitlines()[0]}); install specvet again") from None
+
+
 def screens() -> Mapping[str, Screen]:
-    """Those of the package, by task."""
-    return {one["task"]: Screen.model_validate(one) for one in _file()["screens"]}
+    """Those of the package, by task. Raises ValueError where its file is damaged."""
+    return {one.task: one for one in _file().screens}
 
 
 def recalls() -> Sequence[Mapping[str, Any]]:
     """What they keep of SIMULATED members that they were not made with, as `specvet.vetting.prefilter` tells it."""
-    return tuple(_file()["recalls"])
+    return _file().recalls
 
 
 def fingerprint() -> str:

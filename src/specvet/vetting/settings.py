@@ -51,7 +51,9 @@ def vet_settings(
     if model:
         settings |= {"wording": wording, **({"guard": GUARD} if guard else {})}
     if params is not None:
-        settings["sampling"] = {name: value for name, value in asdict(params).items() if name != "max_tokens"}
+        settings["sampling"] = {
+            name: value for name, value in asdict(params).items() if name not in ("max_tokens", "stop")
+        }
     if format is not None:
         settings |= {"format": format.name, "vocabulary": format.vocabulary.fingerprint}
     return settings

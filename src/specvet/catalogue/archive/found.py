@@ -14,6 +14,7 @@ from specvet.catalogue.archive.names import GAIA
 from specvet.catalogue.archive.roles import Roles, roles
 from specvet.catalogue.archive.votable import Sheet
 from specvet.catalogue.astrometry import carried, separation_arcsec
+from specvet.catalogue.plausible import BOUNDS, is_source_id, moves
 
 ID, RA, DEC = "specvet_place", "specvet_ra", "specvet_dec"
 """Columns of the list that is sent; unlike any that a catalogue has."""
@@ -121,23 +122,33 @@ def _row(sheet: Sheet, role: Roles, i: int, place: int, asked: Asked) -> Found |
     if not name and ra is None and distance is None:
         return None  # of a LEFT JOIN: nothing is there
     epoch = number(sheet, role.epoch_column, i)
+    motion = _motion(number(sheet, role.pmra, i), number(sheet, role.pmdec, i), role.motion_scale)
     return Found(
         place=place,
         name=name,
         ra=ra,
         dec=dec,
         epoch=role.epoch if epoch is None else epoch,
-        pmra=_scaled(number(sheet, role.pmra, i), role.motion_scale),
-        pmdec=_scaled(number(sheet, role.pmdec, i), role.motion_scale),
+        pmra=motion[0],
+        pmdec=motion[1],
         type=text(sheet, role.type, i),
         distance_arcsec=distance,
-        numbers={word: number(sheet, column, i) for word, column in role.numbers.items()},
+        numbers={word: _sound(word, number(sheet, column, i)) for word, column in role.numbers.items()},
         columns=tuple((column, text(sheet, column, i)) for column in asked.keep if column in sheet.columns),
     )
 
 
-def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else value * scale
+def _sound(meaning: str, value: float | None) -> float | None:
+    """A value, unless no star can have it."""
+    low, high = BOUNDS[meaning]
+    return value if value is not None and low < value < high else None
+
+
+def _motion(east: float | None, north: float | None, scale: float) -> tuple[float | None, float | None]:
+    """A motion in mas/yr, unless no star can have it."""
+    if east is None or north is None or not moves(east * scale, north * scale):
+        return None, None
+    return east * scale, north * scale
 
 
 def number(sheet: Sheet, column: str, i: int) -> float | None:
@@ -174,7 +185,7 @@ def _check_once(sources: Sequence[Found], address: str) -> None:
     """A Gaia source has digits, a position and one row; two rows that differ mean that an answer cannot be trusted."""
     told: dict[str, tuple[Any, ...]] = {}
     for f in sources:
-        if not f.name.isdigit() or f.ra is None or f.dec is None:
+        if not is_source_id(f.name) or f.ra is None or f.dec is None:
             raise AnswerError(f"{address} sent a Gaia source `{f.name}` without an id in digits or a position")
         if told.setdefault(f.name, _told(f)[2:]) != _told(f)[2:]:
             raise AnswerError(f"{address} says two different things of Gaia source {f.name}; ask again later")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 CONNECT_S = 30.0
 LARGEST = 2**30
 """Bytes that an answer may have; a piece of a few thousand places has some ten million."""
+SMALL = 2**26
+"""Bytes of whatever is no answer: a job, a page."""
+_LEAST_S = 0.001
 _BUSY = {408, 425, 429}
 
 
@@ -30,7 +33,7 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds; never below a millisecond, as sockets take no less."""
-        return max(self._end - time.monotonic(), 0.001)
+        return max(self._end - time.monotonic(), _LEAST_S)
 
     def check(self, address: str) -> None:
         """Raise `UnreachableError` once the time is over."""
@@ -39,8 +42,18 @@ class Deadline:
 
 
 def session(deadline: Deadline) -> Any:
-    """A session of requests whose every request ends by the deadline, also those that client libraries send."""
+    """A session of requests whose every request ends by the deadline, also those that client libraries send.
+
+    Bodies that they read (of jobs, redirects, errors) have at most `SMALL` bytes; for results see `body_of`.
+    """
     import requests
+    from requests.adapters import HTTPAdapter
+
+    class Ending(HTTPAdapter):
+        def send(self, *args: Any, **kwargs: Any) -> requests.Response:
+            response = super().send(*args, **kwargs)
+            _make_ending(response, deadline)
+            return response
 
     class Bounded(requests.Session):
         def request(self, *args: Any, **kwargs: Any) -> requests.Response:
@@ -62,7 +75,41 @@ def session(deadline: Deadline) -> Any:
 
     made = Bounded()
     made.headers["User-Agent"] = f"specvet/{__version__}"
+    for scheme in ("http://", "https://"):
+        made.mount(scheme, Ending())
     return made
+
+
+def _make_ending(response: requests.Response, deadline: Deadline) -> None:
+    """Let whoever reads a body get what has come, and no more once the time is over or it is too large.
+
+    The timeouts of requests begin anew with each byte.
+    """
+    import requests
+
+    raw, size = response.raw, 0
+
+    def stream(amt: int = 1 << 16, decode_content: bool | None = None) -> Iterator[bytes]:
+        nonlocal size
+        while part := raw.read1(amt, decode_content=decode_content):
+            size += len(part)
+            if size > SMALL:
+                raise AnswerError(f"{response.url} sent more than {SMALL >> 20} MiB where a few lines belong")
+            if deadline.left <= _LEAST_S:
+                raise requests.Timeout(f"{response.url}: timed out")
+            yield part
+
+    def read(amt: int | None = None, decode_content: bool | None = None, **_: Any) -> bytes:
+        parts, left = [], amt  # readers of XML take less than they asked for as the end
+        while left is None or left > 0:
+            part = next(stream(1 << 16 if left is None else left, decode_content), b"")
+            if not part:
+                break
+            parts.append(part)
+            left = None if left is None else left - len(part)
+        return b"".join(parts)
+
+    raw.read, raw.stream = read, stream
 
 
 def too_slow(address: str, seconds: float) -> UnreachableError:
@@ -130,7 +177,7 @@ def check_status(response: requests.Response, address: str, body: bytes) -> None
         after = response.headers.get("Retry-After", "")
         raise UnreachableError(
             f"{address} answered HTTP {status} {response.reason}{said}; ask again later",
-            after=float(after) if after.isdigit() else 0.0,
+            after=float(after) if after.isascii() and after.isdigit() else 0.0,
         )
     raise QuestionError(f"{address} answered HTTP {status} {response.reason}{said}{_HINTS.get(status, '')}")
 

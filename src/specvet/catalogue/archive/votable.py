@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specvet.catalogue.archive.errors import AnswerError, PartialError, QuestionError
+from specvet.spectra.readers.votables import parsed_votable
 
 _END = re.compile(rb"</(?:\w+:)?VOTABLE\s*>\s*\Z", re.IGNORECASE)
 _ROWS = re.compile(rb"<(?:\w+:)?TABLE\b[^>]*\bnrows\s*=\s*[\"'](\d+)[\"']")
@@ -52,12 +52,10 @@ _LATER = "ask again later, or name another address with --service"
 
 
 def _parsed(body: bytes, address: str) -> Any:
-    from astropy.io.votable import parse
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return parse(io.BytesIO(body), verify="ignore")
+            return parsed_votable(body, verify="ignore")
         except Exception as e:  # whatever bytes of others make the parser do
             raise AnswerError(f"{address} sent a VOTable that cannot be read: {line(str(e))}; {_LATER}") from e
 

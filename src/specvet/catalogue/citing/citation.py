@@ -13,6 +13,7 @@ from specvet.catalogue.citing.facts import RunFacts
 from specvet.catalogue.citing.library import Library
 from specvet.catalogue.citing.references import Reference
 from specvet.catalogue.citing.rendering import FORMATS, Format, cited, heading, rendered
+from specvet.catalogue.citing.words import on_one_line
 
 _MATTERS = (
     (paragraph.data, paragraph.method),
@@ -90,12 +91,12 @@ class Citation:
 
 def citation(facts: RunFacts) -> Citation:
     """What the facts give."""
-    library = Library()
-    paragraphs = [" ".join(s for matter in several for s in matter(facts, library)) for several in _MATTERS]
+    library, shown = Library(), on_one_line(facts)
+    paragraphs = [" ".join(s for matter in several for s in matter(shown, library)) for several in _MATTERS]
     paragraphs = [text for text in paragraphs if text]
     references = tuple(library.of(cited(paragraphs)))
-    thanks = tuple(_acknowledgements(facts))
-    return Citation(facts, tuple(paragraphs), references, thanks, tuple(_to_verify(facts, references, thanks)))
+    thanks = tuple(_acknowledgements(shown))
+    return Citation(facts, tuple(paragraphs), references, thanks, tuple(_to_verify(shown, references, thanks)))
 
 
 def _acknowledgements(facts: RunFacts) -> list[Acknowledgement]:

@@ -64,7 +64,7 @@ def specvet_reference(versions: Iterable[str]) -> Reference:
     told = {
         "author": "{The specvet developers}",
         "title": f"{{{TITLE}}}",
-        "version": ", ".join(versions),
+        "version": tex(", ".join(versions)),
         "license": "Apache-2.0",
     }
     fields = tuple((name, value) for name, value in told.items() if value)
@@ -75,7 +75,7 @@ def specvet_reference(versions: Iterable[str]) -> Reference:
 
 def model_reference(name: str, digest: str | None) -> Reference:
     """The model that decided, as far as a run knows it; `digest` is the SHA-256 of its weights."""
-    fields = [("title", f"{{{tex(name)}}}")] + ([("howpublished", f"Weights, SHA-256 {digest}")] if digest else [])
+    fields = [("title", f"{{{tex(name)}}}")] + ([("howpublished", f"Weights, SHA-256 {tex(digest)}")] if digest else [])
     return Reference(
         f"model{letters(name)}", "misc", tuple(fields), "its authors", "give its authors, year and address"
     )
@@ -88,5 +88,6 @@ def letters(name: str) -> str:
 
 
 def tex(text: str) -> str:
-    """`text` with what TeX would take for its own escaped."""
-    return re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", "/"))
+    """`text` with what TeX would take for its own escaped; braces by name, as BibTeX counts those behind a `\\` too."""
+    named = {"{": r"{\textbraceleft}", "}": r"{\textbraceright}", "~": r"{\textasciitilde}", "^": r"{\textasciicircum}"}
+    return "".join(named.get(c) or (f"\\{c}" if c in "&%$#_" else c) for c in text.replace("\\", "/"))

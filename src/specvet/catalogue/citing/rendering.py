@@ -62,7 +62,7 @@ def _latex(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    return re.sub(r"([\\`*_{}\[\]<>#|])", r"\\\1", text)
+    return re.sub(r"([\\`*_{}\[\]<>#|@$~^]|&(?=#?\w+;))", r"\\\1", text)
 
 
 _ESCAPES: dict[Format, Callable[[str], str]] = {"text": str, "latex": _latex, "markdown": _markdown}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 DIGITS = 12
 """Of a SHA-256, in a text."""
@@ -57,3 +61,25 @@ def short(digest: str) -> str:
 def capital(sentence: str) -> str:
     """With a capital letter first."""
     return sentence[:1].upper() + sentence[1:]
+
+
+def on_one_line(facts: T) -> T:
+    """Facts whose every text can stand in a sentence.
+
+    Names of models, surveys and releases are what files say. A line break would begin a heading or end a comment, and
+    the brackets are those of citations.
+    """
+    return cast(T, _plain(facts))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        shown = "".join(c if c.isprintable() else " " for c in value)
+        return " ".join(shown.translate({ord("⟦"): "[", ord("⟧"): "]"}).split())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)})
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_plain(one) for one in value)
+    return value

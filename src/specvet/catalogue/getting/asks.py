@@ -98,9 +98,9 @@ def whole(text: str, what: str, *, signed: bool = False) -> int:
 
 def word(text: str, what: str) -> str:
     """Text that can be part of a path, and cannot lead out of a folder. Raises `AskError`."""
-    if not re.fullmatch(r"[A-Za-z0-9_][\w.+-]*", text.strip()):
+    if not re.fullmatch(r"[A-Za-z0-9_][\w.+-]{0,99}", text.strip()):
         raise AskError(
-            f"{what} is {text!r}, which cannot be part of an address" if text.strip() else f"{what} is empty"
+            f"{what} is {text[:100]!r}, which cannot be part of an address" if text.strip() else f"{what} is empty"
         )
     return text.strip()
 

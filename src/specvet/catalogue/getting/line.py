@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
 from specvet import __version__
-from specvet.catalogue.getting.secret import unsaid, with_token, without_token
+from specvet.catalogue.getting.bounded import TooLargeError, pieces
+from specvet.catalogue.getting.secret import hidden, unsaid, with_token, without_token
 from specvet.catalogue.getting.services import is_loopback
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ LONGEST_WAIT = 300.0
 REDIRECTS = 5
 MAX_BYTES = 8 * 1024**3
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
-_CHUNK = 1 << 18
 
 
 class Kind(StrEnum):
@@ -88,7 +88,7 @@ class Line:
         """`wait` waits so many seconds; by default until `stop` is set."""
         import httpx
 
-        self.base, self._token, self._stop = base, token, stop
+        self.base, self._token, self._stop, self._timeout = base, token, stop, timeout
         self._wait = wait or self._until_stopped
         self._quiet_until, self._lock = 0.0, threading.Lock()
         self._abort, self._open = threading.Event(), ExitStack()
@@ -123,6 +123,16 @@ class Line:
         `look` raises `NotGotError`; where that says DAMAGED or PAGE, the file is asked for again. `raw` keeps what is
         packed for the way as it came. Raises `NotGotError`, and OSError for the disk.
         """
+        try:
+            return self._fetched(path, part, look, raw)
+        except NotGotError as failure:
+            raise NotGotError(failure.kind, self.unsaid(str(failure))) from None
+
+    def unsaid(self, text: str) -> str:
+        """What a service made us say, without the token."""
+        return hidden(text, self._token)
+
+    def _fetched(self, path: str, part: Path, look: Callable[[Path], None], raw: bool) -> Came:
         tries = 0
         while True:
             tries += 1
@@ -166,12 +176,13 @@ class Line:
     def _written(self, answer: httpx.Response, part: Path, raw: bool) -> int:
         size = 0
         with open(part, "wb") as file:
-            for piece in answer.iter_raw(_CHUNK) if raw else answer.iter_bytes(_CHUNK):
-                if self._abort.is_set():
-                    raise NotGotError(Kind.STOPPED, "not got: the command was stopped")
-                size += file.write(piece)
-                if size > MAX_BYTES:
-                    raise NotGotError(Kind.PAGE, f"{answer.url.path}: more than {MAX_BYTES:,} bytes: no spectrum")
+            try:
+                for piece in pieces(answer, self._timeout, MAX_BYTES, raw=raw):
+                    if self._abort.is_set():
+                        raise NotGotError(Kind.STOPPED, "not got: the command was stopped")
+                    size += file.write(piece)
+            except TooLargeError as error:
+                raise NotGotError(Kind.PAGE, f"{answer.url.path}: {error}: no spectrum") from None
             file.flush()
         said = answer.headers.get("Content-Length", "")
         if said.isdigit() and answer.num_bytes_downloaded != int(said):
@@ -238,8 +249,8 @@ def backoff(tries: int) -> float:
 
 def retry_after(text: str) -> float | None:
     """Seconds; RFC 9110 allows a number or a date."""
-    if text.strip().isdigit():
-        return float(text)
+    with suppress(ValueError):
+        return max(0.0, float(text)) if text.isascii() else None
     with suppress(ValueError, TypeError):
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
     return None

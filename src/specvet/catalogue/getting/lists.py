@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from specvet.catalogue.getting.asks import AskError
+from specvet.spectra.readers.votables import parsed_votable
 
 Entry = tuple[str, dict[str, str]]
 """Where it stands (`list.csv line 3`), and its columns in lower case; a list without a header has one column, `id`."""
@@ -62,12 +63,16 @@ def _table(file: Path, kind: str) -> Iterator[Entry]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = Table.read(file, format=kind)
+            found = _votable(file) if kind == "votable" else Table.read(file, format=kind)
     except Exception as error:  # astropy raises almost anything for damaged files
         raise AskError(f"{file}: cannot be read as a table: {error}") from None
     names = [str(name) for name in found.colnames if found[name].ndim == 1]
     columns = {name.lower(): found[name].tolist() for name in names}
     yield from _rows(file.name, "row", columns)
+
+
+def _votable(file: Path) -> Any:
+    return parsed_votable(file).get_first_table().to_table(use_names_over_ids=True)
 
 
 def _parquet(file: Path) -> Iterator[Entry]:

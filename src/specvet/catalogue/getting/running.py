@@ -153,7 +153,7 @@ class _Job:
         except NotGotError as failure:
             if failure.kind is Kind.STOPPED:
                 return _Settled([not_got(ask, failure.kind, str(failure)) for ask in asks], failed=failure.kind)
-            problem = str(failure)
+            problem = self._line.unsaid(str(failure))
             if asks[0].survey == "lamost" and failure.kind in (Kind.REFUSED, Kind.PAGE):
                 problem += f"; {lamost.token_hint(self._line.has_token)}"
             return _Settled(

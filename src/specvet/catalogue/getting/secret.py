@@ -7,8 +7,10 @@ it back (in a redirect), what the layer below says of answers is gone through be
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -44,12 +46,31 @@ def with_token(plain: Any, base: str, token: str) -> Any:
 
 
 def without_token(address: str, token: str) -> str:
-    """An address without user, password, fragment, and any parameter that is the token."""
+    """An address without user, password, fragment, and any parameter that is the token.
+
+    Raises ValueError where the token stands elsewhere in it, as in the address of a page to return to.
+    """
     parts = urlsplit(address)
     host = f"{parts.hostname or ''}:{parts.port}" if parts.port else parts.hostname or ""
     query = [(name, value) for name, value in parse_qsl(parts.query) if not token or value != token]
-    path = parts.path.replace(token, HIDDEN) if token else parts.path
-    return urlunsplit((parts.scheme, host, path, urlencode(query), ""))
+    found = urlunsplit((parts.scheme, host, parts.path, urlencode(query), ""))
+    if hidden(found, token) != found:
+        raise ValueError("it has the token in it")
+    return found
+
+
+def hidden(text: str, token: str) -> str:
+    """`text` without the token, also as addresses spell it."""
+    return _spelt(token).sub(HIDDEN, text) if token else text
+
+
+@cache
+def _spelt(token: str) -> re.Pattern[str]:
+    """A token in any case, each of its letters as it is or as a percent sign and digits, once or several times over."""
+    byte = "%(?:25)*{:02x}".format
+    return re.compile(
+        "".join(f"(?:{re.escape(c)}|{''.join(map(byte, c.encode()))}{'| ' if c == '+' else ''})" for c in token), re.I
+    )
 
 
 @contextmanager
@@ -59,8 +80,8 @@ def unsaid(token: str) -> Iterator[None]:
     loggers = [logging.getLogger(name) for name in names] if token else []
 
     def hide(record: logging.LogRecord) -> bool:
-        if token in (said := record.getMessage()):
-            record.msg, record.args = said.replace(token, HIDDEN), None
+        if (said := record.getMessage()) != (safe := hidden(said, token)):
+            record.msg, record.args = safe, None
         return True
 
     for logger in loggers:

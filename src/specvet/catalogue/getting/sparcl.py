@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
-from specvet.catalogue.getting.asks import Ask, whole
+from specvet.catalogue.getting.asks import Ask, AskError, whole, word
 from specvet.catalogue.getting.folder import Folder, Got, not_got, now
 from specvet.catalogue.getting.line import Kind, NotGotError
 from specvet.catalogue.getting.running import Outcome, Told
@@ -114,7 +114,12 @@ def _written(folder: Folder, ask: Ask, sparcl_id: str, record: Mapping[str, Any]
     if record is None:
         problem = f"SPARCL lists sparcl_id {sparcl_id} and does not hand it out, asked twice"
         return replace(base, kind=Kind.ABSENT, problem=problem)
-    place = f"sparcl/{ask.release}/{sparcl_id[:2]}/{sparcl_id}.fits"
+    try:
+        # What a service calls its spectra becomes the name of a file here.
+        name = word(sparcl_id, "sparcl_id")
+        place = f"sparcl/{word(ask.release, 'release')}/{name[:2]}/{name}.fits"
+    except AskError as error:
+        return replace(base, kind=Kind.WRONG, problem=f"{url} sent what is no id of a spectrum: {error}")
     file = folder.path / PurePosixPath(place)
     try:
         spectrum = from_record(record, file=place)

@@ -11,12 +11,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from specvet.catalogue.getting.bounded import pieces
 from specvet.catalogue.getting.line import AGENT, Kind, NotGotError, backoff, proxy_of, retry_after
+
+if TYPE_CHECKING:
+    import httpx
 
 API = 14
 """Major version of the protocol."""
+MAX_BYTES = 2**30
+"""In one answer; 50 spectra have some 25 MB."""
 HARD_LIMIT = 24_000
 """Records that SPARCL hands out at once, at most; without a limit in the question it is 500."""
 TRIES = 4
@@ -48,7 +54,7 @@ class SparclClient:
         """`wait` waits so many seconds before the service is asked again, by default until `stop` is set."""
         import httpx
 
-        self.url = url
+        self.url, self._timeout = url, timeout
         self._stop = stop or threading.Event()
         self._wait = wait or self._stop.wait
         self._client = httpx.Client(
@@ -77,7 +83,7 @@ class SparclClient:
         listed = self._asked("POST", "find", {"limit": HARD_LIMIT}, question)
         try:
             count = int(counted[1]["count"])
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError):
             raise NotGotError(Kind.PAGE, f"{self.url} does not count: {str(counted)[:100]}") from None
         asked = {str(target) for target in targets}
         records = self._outside(listed[1:], release)
@@ -129,7 +135,7 @@ class SparclClient:
 
     def _check_version(self) -> None:
         said = self._asked("GET", "version")
-        if int(said) != API:
+        if not API <= said < API + 1:
             problem = f"{self.url} speaks version {said} of SPARCL's protocol; specvet knows version {API}"
             raise NotGotError(Kind.PAGE, problem)
 
@@ -143,7 +149,7 @@ class SparclClient:
                 raise NotGotError(Kind.STOPPED, "not got: the command was stopped")
             seconds: float | None = None
             try:
-                answer = self._client.request(method, address, params=query, json=body)
+                answer = self._request(method, address, query, body)
                 if answer.status_code == 200:
                     found = answer.json()
                     if endpoint == "version":
@@ -156,7 +162,7 @@ class SparclClient:
                 if answer.status_code not in _AGAIN or (seconds or 0.0) > LONGEST_WAIT:
                     moved = answer.headers.get("Location")
                     raise NotGotError(Kind.PAGE, f"{address}: {said}" + (f", moved to {moved}" if moved else ""))
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, RecursionError) as error:
                 said = f"no answer of SPARCL ({error})"
             except httpx.TransportError as error:
                 said = str(error) or type(error).__name__
@@ -164,10 +170,19 @@ class SparclClient:
                 self._wait(backoff(tries) if seconds is None else seconds)
         raise NotGotError(Kind.UNREACHABLE, f"{address}: {said}; asked {TRIES} times")
 
+    def _request(self, method: str, address: str, query: dict[str, Any] | None, body: Any) -> httpx.Response:
+        """The whole answer, unless it does not end. Raises what `pieces` does."""
+        import httpx
+
+        with self._client.stream(method, address, params=query, json=body) as answer:
+            content = b"".join(pieces(answer, self._timeout, MAX_BYTES))
+        kept = {name: answer.headers[name] for name in ("Retry-After", "Location") if name in answer.headers}
+        return httpx.Response(answer.status_code, headers=kept, content=content)
+
 
 def _message(answer: Any) -> str:
     try:
         said = answer.json()
-        return f" ({said['errorMessage']})"
-    except (ValueError, TypeError, LookupError):
+        return f" ({str(said['errorMessage'])[:200]})"
+    except (ValueError, TypeError, LookupError, RecursionError):
         return ""

@@ -6,6 +6,7 @@
 | `matches.parquet` | all sources together, a row a spectrum; `file` as the run's own decisions name it |
 | `answers.parquet` | the verdict with Gaia beside the one from the spectrum, by file, row, task and sample |
 | `match.json` | the receipt: sources with their hashes, radius, versions, counts, hashes of the two files above |
+| `run.lock` | empty: held by the process that matches |
 
 Each file is there in full or not at all, and the receipt is written last, so that a killed run is simply done again
 from the sources that are there. What is not known is null.

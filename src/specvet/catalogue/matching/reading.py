@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from specvet.data.errors import InputError
+from specvet.spectra.readers.votables import parsed_votable
 
 NULLS = ("", "nan", "NaN", "null", "NULL", "None", "--", "N/A", "n/a", "NA", "<NA>", "masked", "-")
 
@@ -256,9 +257,7 @@ def _fits_table(path: str) -> Any:
 
 
 def _votable(path: str) -> Any:
-    from astropy.io.votable import parse
-
-    found = next(iter(parse(path).iter_tables()), None)
+    found = next(iter(parsed_votable(path).iter_tables()), None)
     if found is None:
         raise InputError(f"{path}: a VOTable without a table; an error that a service sent?")
     return found.to_table(use_names_over_ids=True)

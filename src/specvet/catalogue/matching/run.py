@@ -21,12 +21,14 @@ from specvet.catalogue.matching.folder import (
     write_matches,
     write_source,
 )
+from specvet.catalogue.matching.motion import sightings_in, still_epoch, with_moved
 from specvet.catalogue.matching.quantities import APPROXIMATION
-from specvet.catalogue.matching.sources import Progress, Source, known_as, merged
+from specvet.catalogue.matching.sources import GAIA, Progress, Source, TableSource, known_as, merged
 from specvet.catalogue.sighting import Key, Match, Sighting
 from specvet.catalogue.sightings import sightings_of
 from specvet.data.errors import InputError
 from specvet.records import WHOLE_FILE, Decision, RunFolder, text_hash
+from specvet.records.lock import FolderLock
 from specvet.tasks import Task, TaskError, builtin_tasks, load_task
 
 RADIUS_ARCSEC = 2.0
@@ -54,6 +56,8 @@ class Matched:
     """By task: `UNSURE → YES` and how often."""
     notes: int
     """Spectra with something to say of their match."""
+    beyond: int = 0
+    """Spectra with a place where no catalogue of names reaches, if any was asked: their `known_as` stays empty."""
     done: bool = True
     """False where nothing had to be written."""
     answers: Mapping[Place, WithGaia] = field(default_factory=dict)
@@ -72,18 +76,39 @@ def match_run(
     A source that was asked about these very spectra before, with the same content and radius, is not asked again; what
     earlier calls asked stays, also when a call names no source: then only verdicts that came since are added.
 
-    Raises `InputError` (two sources of one name, a name that is none), what sources raise, `OSError`.
+    Raises `InputError` (two sources of one name, a name that is none), `RunLockedError` where another process matches
+    the run, what sources raise, `OSError`.
     """
+    folder = run.path / FOLDER
+    folder.mkdir(exist_ok=True)
+    lock = FolderLock(folder)  # two at once would each write what it knows, without what the other asked
+    try:
+        return _match_run(run, sources, radius_arcsec, progress, tell)
+    finally:
+        lock.release()
+
+
+def _match_run(
+    run: RunFolder,
+    sources: Sequence[Source],
+    radius_arcsec: float,
+    progress: Progress,
+    tell: Callable[[str], None],
+) -> Matched:
     sightings = sightings_of(run.decisions())
     stamp = _stamp(sightings, radius_arcsec)
     found: dict[Key, Match] = {}
     told: dict[str, Any] = {}
     asked: list[str] = []
-    for source in sources:
+    for source in sorted(sources, key=_needs_gaia):
+        moved = _moved(run.path, source, sightings, radius_arcsec)
         identity = {"source": source.told, "spectra": stamp, "complete": True}
+        identity |= {"moved": _stamp(moved, radius_arcsec)} if moved else {}
         before = read_source(run.path, source.name)
         if before is None or before[1] != identity:
             said = list(source.matches(sightings, radius_arcsec, progress))
+            if moved and isinstance(source, TableSource):
+                said = with_moved(said, source, moved, radius_arcsec)
             write_source(run.path, source.name, said, identity | {"complete": source.complete})
             asked.append(source.name)
     here = {s.key for s in sightings}
@@ -120,6 +145,23 @@ def match_run(
         return dataclasses.replace(result, done=False)
     write_matches(run.path, found.values(), answers, about)
     return result
+
+
+def _needs_gaia(source: Source) -> bool:
+    """Whether it is asked after Gaia, whose motions it lacks."""
+    return isinstance(source, TableSource) and still_epoch(source.table) is not None
+
+
+def _moved(run: Path, source: Source, sightings: Sequence[Sighting], radius_arcsec: float) -> list[Sighting]:
+    """The sightings that a table without motions is asked about at another place, by the Gaia sources found so far."""
+    year = still_epoch(source.table) if isinstance(source, TableSource) else None
+    if year is None:
+        return []
+    found: dict[Key, Match] = {}
+    for name in sources_of(run):
+        for key, match in (read_source(run, name) or ({},))[0].items():
+            found[key] = merged(found.get(key), match)
+    return sightings_in(year, sightings, {key: m.gaia for key, m in found.items() if m.gaia}, radius_arcsec)
 
 
 def answers_of(
@@ -170,13 +212,15 @@ def _summed(
     kept: list[str],
 ) -> Matched:
     known = Counter(name for m in found.values() for name in {k.catalogue for k in m.known})
+    placed = sum(s.ra is not None and s.dec is not None for s in sightings)
+    reached = sum(known_as(m) is not None for m in found.values())
     changed: dict[str, Counter[str]] = {}
     for place, a in answers.items():
         if a.answer != a.answer_with_gaia:
             changed.setdefault(place.task, Counter())[f"{a.answer} → {a.answer_with_gaia}"] += 1
     return Matched(
         spectra=len(sightings),
-        placed=sum(s.ra is not None and s.dec is not None for s in sightings),
+        placed=placed,
         asked=asked,
         kept=kept,
         gaia=sum(m.gaia is not None for m in found.values()),
@@ -184,6 +228,7 @@ def _summed(
         new=sum(known_as(m) == "new" for m in found.values()),
         changed={task: dict(sorted(counts.items())) for task, counts in sorted(changed.items())},
         notes=sum(bool(m.notes) for m in found.values()),
+        beyond=placed - reached if any(set(m.asked) - {GAIA} for m in found.values()) else 0,
         answers=answers,
     )
 

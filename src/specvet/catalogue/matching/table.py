@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from specvet.catalogue.matching.names import EQUINOX_2000, UNITS, meanings
 from specvet.catalogue.matching.reading import Columns, numbers, read_columns, texts
+from specvet.catalogue.plausible import BOUNDS, is_source_id, moves, plausible, went_through_floats
 from specvet.data.errors import InputError
 from specvet.records import file_hash
 from specvet.spectra.readers.values import degrees
@@ -22,9 +23,6 @@ Floats = NDArray[np.float64]
 
 GAIA_EPOCH = 2016.0
 """Julian year of Gaia DR3's positions (Lindegren et al. 2021, A&A 649, A2)."""
-
-FASTEST = 20_000.0
-"""mas/yr: twice Barnard's star, the fastest. What is given as faster is no motion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +88,7 @@ def read_table(
             raise InputError(f"{path}: no column {', '.join(lost)} to keep; columns: {', '.join(names[:30])}")
         return list(dict.fromkeys([*(c for c in found.values() if c in names), *keep]))
 
+    sha256 = file_hash(Path(path))
     raw = read_columns(path, wanted)
     notices: list[str] = []
     has_gaia = "parallax" in found and "g" in found
@@ -100,19 +99,22 @@ def read_table(
     if lost:
         notices.append(f"{path}: {lost:,} of {raw.n:,} rows have no position")
     pmra, pmdec = (_quantity(path, raw, found, meaning, notices) for meaning in ("pmra", "pmdec"))
-    absurd = np.hypot(pmra, pmdec) > FASTEST
+    absurd = ~np.isnan(pmra + pmdec) & ~moves(pmra, pmdec)
     if np.any(absurd):
         pmra, pmdec = np.where(absurd, np.nan, pmra), np.where(absurd, np.nan, pmdec)
-        notices.append(f"{path}: {int(absurd.sum()):,} rows move faster than any star; their motion was left out")
+        notices.append(
+            f"{path}: {int(absurd.sum()):,} rows move faster than any star, or by a number that stands for none; their "
+            "motion was left out"
+        )
     said = [m for m in ("parallax", "parallax_error", "ruwe", "g", "bp_rp") if m in found]
     values: dict[str, Floats] = {m: _quantity(path, raw, found, m, notices) for m in said}
     if "bp_rp" not in values and {"bp", "rp"} <= found.keys():
         bp, rp = (_quantity(path, raw, found, m, notices) for m in ("bp", "rp"))
         values["bp_rp"] = np.round(bp - rp, 6)
-    return Table(
+    table = Table(
         name=name,
         path=path,
-        sha256=file_hash(Path(path)),
+        sha256=sha256,
         gaia=gaia,
         ra=ra % 360.0,
         dec=dec,
@@ -127,6 +129,9 @@ def read_table(
         columns=found,
         notices=tuple(notices),
     )
+    if file_hash(Path(path)) != sha256:
+        raise InputError(f"{path}: changed while it was read; give it once it is complete")
+    return table
 
 
 def _quantity(path: str, raw: Columns, found: Mapping[str, str], meaning: str, notices: list[str]) -> Floats:
@@ -145,7 +150,13 @@ def _quantity(path: str, raw: Columns, found: Mapping[str, str], meaning: str, n
         except (ValueError, TypeError):
             if "mag" not in unit.lower():
                 notices.append(f"{path}: {column} is in {unit!r}, which was taken for {UNITS[meaning]}")
-    return values
+    if meaning not in BOUNDS:
+        return values
+    lost = ~np.isnan(values) & ~plausible(meaning, values)
+    if np.any(lost):
+        which = f"{path}: {int(lost.sum()):,} values of {column}, as {values[lost][0]:g}, "
+        notices.append(which + f"cannot be a {meaning} and were left out")
+    return np.where(lost, np.nan, values)
 
 
 def _degrees(path: str, raw: Columns, found: Mapping[str, str], meaning: str, notices: list[str]) -> Floats:
@@ -197,10 +208,17 @@ def _ids(path: str, raw: Columns, found: Mapping[str, str], notices: list[str]) 
         )
         return []
     ids = [text.removeprefix("Gaia DR3 ").removeprefix("Gaia EDR3 ") for text in texts(values)]
-    strange = sum(bool(text) and not text.isdecimal() for text in ids)
+    strange = sum(bool(text) and not is_source_id(text) for text in ids)
     if strange:
         notices.append(f"{path}: {strange:,} values of {column} are no Gaia DR3 source ids; matched by position")
-    return [text if text.isdecimal() else "" for text in ids]
+    ids = [text if is_source_id(text) else "" for text in ids]
+    if went_through_floats(ids):
+        notices.append(
+            f"{path}: {column} went through floating-point numbers, as in a spreadsheet: its last digits are lost; "
+            "matched by position"
+        )
+        return []
+    return ids
 
 
 def _stem(path: str) -> str:

@@ -84,7 +84,9 @@ def group(
         notes[i] = f"stood in a chain of spectra within {radius_arcsec:g}″ of each other that was divided"
     lost = np.flatnonzero(label < 0)
     label[lost] = len(names) + (int(found.max()) + 1 if found.size else 0) + np.arange(lost.size)
-    return _groups(seen, label, names, ra, dec, notes, radius_arcsec)
+    return _groups(
+        seen, label, names, (ra, dec), _at_one_date(seen, known, label, names, ra, dec), notes, radius_arcsec
+    )
 
 
 def _gaia_ids(seen: Sequence[Sighting], known: Mapping[Key, Match]) -> tuple[list[str], dict[int, str]]:
@@ -171,6 +173,23 @@ def _anchors(
     return np.array(rows, dtype=np.float64).reshape(-1, 6)
 
 
+def _at_one_date(
+    seen: Sequence[Sighting],
+    known: Mapping[Key, Match],
+    label: NDArray[np.int64],
+    names: Sequence[str],
+    ra: Floats,
+    dec: Floats,
+) -> tuple[Floats, Floats]:
+    """(n,) degrees: places carried to 2016.0 by the motion of the Gaia source that they are of, where it is known."""
+    found = (match.gaia for s in seen if (match := known.get(s.key)) is not None and match.gaia is not None)
+    motion = {g.source_id: (_nan(g.pmra), _nan(g.pmdec)) for g in found}
+    sources = [names[n] if n < len(names) else "" for n in label.tolist()]
+    moves = [motion.get(source, (math.nan, math.nan)) for source in sources]
+    pmra, pmdec = np.array(moves, dtype=np.float64).reshape(-1, 2).T
+    return carried(ra, dec, pmra, pmdec, _epochs(seen), 2016.0)
+
+
 def _epochs(seen: Sequence[Sighting]) -> Floats:
     """(n,) Julian years, nan where not known."""
     return np.asarray(julian_year([_nan(s.mjd) for s in seen]), dtype=np.float64)
@@ -189,11 +208,13 @@ def _groups(
     seen: Sequence[Sighting],
     label: NDArray[np.int64],
     names: Sequence[str],
-    ra: Floats,
-    dec: Floats,
+    places: tuple[Floats, Floats],
+    still: tuple[Floats, Floats],
     notes: Mapping[int, str],
     radius_arcsec: float,
 ) -> list[Group]:
+    """The groups of these labels; `still` are the places without the motion of their stars."""
+    ra, dec = places
     placed = np.isfinite(ra)
     members: dict[int, list[int]] = {}
     for i, n in enumerate(label.tolist()):
@@ -203,7 +224,8 @@ def _groups(
     if placed.any():
         numbers, local = np.unique(label[placed], return_inverse=True)
         mean_ra, mean_dec = mean_places(unit_vectors(ra[placed], dec[placed]), local)
-        off = separation_arcsec(ra[placed], dec[placed], mean_ra[local], mean_dec[local])
+        here = still[0][placed], still[1][placed]
+        off = separation_arcsec(*here, *(mean[local] for mean in mean_places(unit_vectors(*here), local)))
         widest = np.zeros(len(numbers))
         np.maximum.at(widest, local, off)
         for n, a, d, w in zip(numbers.tolist(), mean_ra.tolist(), mean_dec.tolist(), widest.tolist(), strict=True):

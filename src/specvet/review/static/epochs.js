@@ -78,7 +78,7 @@ function combinedOf(combined) {
   return element(
     "details",
     { class: "combined" },
-    element("summary", {}, "Object ", chip(combined.answer), ` ${combined.reason}`, combined.conflict ? element("b", { class: "contrary" }, " in conflict") : null),
+    element("summary", {}, "Object ", chip(combined.answer), ` ${combined.reason}`, combined.conflict ? element("b", { class: "contrary" }, " · in conflict") : null),
     element("p", {}, `Rule ${combined.rule}: ${combined.says}. ${combined.why}`),
   );
 }

@@ -126,8 +126,12 @@ function showEnd() {
 
 async function decide(verdict) {
   if (busy || !walk.entry) return;
+  const { item, entry } = walk;
+  if (!walk.settled) {
+    announce("not saved: the spectrum you went to is still coming; decide when it is shown", "problem");
+    return;
+  }
   busy = true;
-  const { item, entry } = { item: walk.item, entry: walk.entry };
   const shown = { ...viewer.record(), agent: entry.evidence?.verdict ?? null, agent_hidden: entry.hidden, view: "single" };
   try {
     await walk.decide({ verdict, ...form.read(), z: viewer.redshift(), shown });

@@ -250,10 +250,11 @@ export class SpectrumPlot {
   }
 }
 
-/** A unit as people write it: `10**-17 erg/(s cm2 Angstrom)` is `10⁻¹⁷ erg / (s cm² Å)`. */
+/** A unit as people write it: `10**-17 erg/(s cm2 Angstrom)` is `10⁻¹⁷ erg / (s cm² Å)`, and so is SDSS's `1E-17 …/Ang`. */
 export function unitWords(unit) {
-  return unit.replace(/\*\*([-+]?\d+)|\^([-+]?\d+)/g, (_, a, b) => superscript(Number(a ?? b)))
-    .replace(/\bcm2\b/g, "cm²").replace(/\bAngstroms?\b/gi, "Å").replace(/\s*\/\s*/g, " / ");
+  return unit.replace(/\b1E([-+]?\d+)/gi, (_, power) => `10${superscript(Number(power))}`)
+    .replace(/\*\*([-+]?\d+)|\^([-+]?\d+)/g, (_, a, b) => superscript(Number(a ?? b)))
+    .replace(/\bcm2\b/g, "cm²").replace(/\bAng(stroms?)?\b/gi, "Å").replace(/\s*\/\s*/g, " / ");
 }
 
 /** The power of ten to take out of an axis; 0 where numbers read well as they are. */

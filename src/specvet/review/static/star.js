@@ -18,12 +18,19 @@ export function showStar(match) {
   fill(
     place,
     element("h3", {}, "The star"),
-    match.known_as ? element("p", {}, "Known as ", element("b", {}, match.known_as)) : null,
+    match.known_as ? knownAs(match) : null,
     match.with_gaia ? element("p", { class: "said" }, "With Gaia ", chip(match.with_gaia.answer_with_gaia), element("span", {}, match.with_gaia.why)) : null,
     gaia ? numbers(gaia) : element("p", {}, match.asked.includes("gaia") ? "No Gaia source was found here." : "Gaia was not asked."),
     drawing(match.cmd),
     match.notes.map((note) => element("p", { class: "measured" }, note)),
   );
+}
+
+/** What catalogues call it; `new` says which do not know it. */
+function knownAs(match) {
+  if (match.known_as !== "new") return element("p", {}, "Known as ", element("b", {}, match.known_as));
+  const asked = match.asked.filter((name) => name !== "gaia");
+  return element("p", {}, element("b", {}, "New"), `: not in ${asked.join(", ")}`);
 }
 
 function numbers(gaia) {
@@ -39,7 +46,7 @@ function numbers(gaia) {
     ["proper motion", known(gaia.pmra) && known(gaia.pmdec) ? `${number(Math.hypot(gaia.pmra, gaia.pmdec))} mas/yr` : null],
     ["separation", known(gaia.separation) ? `${number(gaia.separation, 2)}″` : null],
   ];
-  return element("dl", { class: "meta gaia" }, rows.filter(([, value]) => known(value)).map(([label, value]) => [element("dt", {}, label), element("dd", {}, value)]));
+  return element("dl", { class: "meta gaia" }, rows.filter(([, value]) => known(value)).map(([label, value]) => [element("dt", {}, label), element("dd", label === "Gaia DR3" ? { class: "wide" } : {}, value)]));
 }
 
 /** The diagram comes as SVG from this page's own server, which escapes what it did not write. */

@@ -25,10 +25,16 @@ export class Walk {
     this.shownAt = 0;
     this.attempt = null;
     this.refill = null;
+    this.leaving = 0;
   }
 
   get item() {
     return this.aside ?? this.passed[this.place] ?? null;
+  }
+
+  /** Whether the spectrum that is shown is the one the reviewer is at, and has not asked to leave. */
+  get settled() {
+    return this.leaving === 0 && this.entry !== null && this.entry.item === this.item;
   }
 
   /** Begins anew with a task, an order and filters; at `item` where one is named. */
@@ -65,7 +71,7 @@ export class Walk {
       this.place += 1;
       return this.#present();
     }
-    if (!this.coming.length) await this.#more();
+    if (!this.coming.length) await this.#asking(this.#more());
     const item = this.coming.shift();
     if (item === undefined) {
       this.entry = null;
@@ -91,7 +97,7 @@ export class Walk {
       return this.#present();
     }
     if (this.item === null) return false;
-    const { items } = await api.next({ ...this.#asked(), after: this.item, back: 1, n: 1 });
+    const { items } = await this.#asking(api.next({ ...this.#asked(), after: this.item, back: 1, n: 1 }));
     if (!items.length) return false;
     this.passed.unshift(items[0]);
     this.place = 0;
@@ -127,6 +133,16 @@ export class Walk {
       await this.open(reply.undone.item);
     }
     return reply;
+  }
+
+  /** Where to go is not known yet, and where one is has been left. */
+  async #asking(request) {
+    this.leaving += 1;
+    try {
+      return await request;
+    } finally {
+      this.leaving -= 1;
+    }
   }
 
   #asked() {

@@ -19,6 +19,7 @@ from specvet.spectra.errors import SpectrumReadError
 from specvet.spectra.opening import Opened
 from specvet.spectra.readers.building import as_bits, as_float, build
 from specvet.spectra.readers.fitsfile import FitsInput, card, is_table
+from specvet.spectra.readers.votables import parsed_votable
 from specvet.spectra.spectrum import Calibration, Join, Medium, Redshift, Spectrum
 from specvet.spectra.writing import FACTS, MARK, NUMBERED, VERSION
 
@@ -101,13 +102,11 @@ def _from_ecsv(plain: Opened) -> Spectrum:
 def _from_votable(plain: Opened) -> Spectrum:
     import warnings
 
-    from astropy.io.votable import parse
-
     plain.stream.seek(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = parse(plain.stream)
+            tree = parsed_votable(plain.stream)
             table = tree.get_first_table()
         except Exception as e:  # the parser of XML and that of VOTables raise many kinds
             problem = f"the VOTable cannot be read ({type(e).__name__}: {e}); it is damaged, export it again"

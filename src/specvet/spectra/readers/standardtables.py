@@ -6,7 +6,6 @@ astropy reads them; what is not a number is left out here.
 from __future__ import annotations
 
 import dataclasses
-import io
 import re
 from typing import Any
 
@@ -18,6 +17,7 @@ from specvet.spectra.readers.columns import column_role
 from specvet.spectra.readers.fitsfile import quiet_astropy
 from specvet.spectra.readers.textlayout import TextTable
 from specvet.spectra.readers.tidy import ID_NAMES
+from specvet.spectra.readers.votables import parsed_votable
 
 _MAX_CELLS = 2**25
 """Most numbers of one table."""
@@ -61,9 +61,7 @@ def _parsed(content: str, kind: str) -> tuple[Any, tuple[str, ...]]:
         from astropy.table import Table
 
         if kind == "votable":
-            from astropy.io.votable import parse
-
-            tables = list(parse(io.BytesIO(content.encode()), verify="ignore").iter_tables())
+            tables = list(parsed_votable(content.encode(), verify="ignore").iter_tables())
             chosen = next((t for t in tables if _is_spectrum(t)), tables[0])
             left_out = [t.name or t.ID or f"TABLE {n}" for n, t in enumerate(tables, 1) if t is not chosen]
             notes = (f"further tables ignored: {', '.join(map(str, left_out))[:200]}",) if left_out else ()

@@ -83,7 +83,8 @@ def calibrate(
 ) -> Calibration:
     """The calibration of labelled cases; those that are not scored only count. `seed` deals objects into folds.
 
-    Raises `TriageError` where no task has members and others enough, ImportError without scikit-learn.
+    Raises `TriageError` where no task has members and others enough or nothing differs between cases, ImportError
+    without scikit-learn.
     """
     used = [one for one in labelled if one.case.scored]
     counts = Counter((one.case.task, one.yes) for one in used)
@@ -102,6 +103,8 @@ def calibrate(
     fold = np.array([fold_of(one.object_id, seed) for one in used])
     values = features_of([one.case for one in used])
     features = _features(values)
+    if not features:
+        raise TriageError("the policy says the same of every labelled case, which tells no member from another")
     crossed = _crossed(values, yes, task, fold, len(tasks))
     columns = scaled(features, values)
     models, pooled = _models(columns, yes, task, len(tasks))

@@ -100,6 +100,8 @@ def read_about(run: Path) -> dict[str, Any] | None:
         return None
     try:
         found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or not isinstance(found.get("tasks"), dict):
+            raise ValueError("it is of another layout")
     except ValueError as e:
         raise TriageError(f"{file}: cannot be read ({e}); run specvet triage again") from None
     return found

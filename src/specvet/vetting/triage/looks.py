@@ -55,10 +55,8 @@ class Measuring:
         self._last: tuple[str, int] | None = None
         self._spectrum: Spectrum | None = None
         self._known: dict[str, Mapping[str, float]] = {}
-        self.unreadable = 0
-        """Spectra that are gone or cannot be read: what is missing of them is not known."""
         self.readable = True
-        """Whether the last decision's could be read."""
+        """Whether the last decision's could be read, and is what the policy saw."""
 
     def __call__(self, decision: Decision) -> Mapping[str, float]:
         task, trajectory = self._tasks.get(decision.task), decision.trajectory
@@ -81,12 +79,14 @@ class Measuring:
         return found
 
     def _read(self, decision: Decision) -> Spectrum | None:
+        """None where it is gone, cannot be read, or has changed since the policy saw it."""
         try:
             spectrum = self._spectra(decision.file, decision.row)
         except (OSError, ValueError):
-            spectrum = None
-        self.unreadable += spectrum is None
-        return spectrum
+            return None
+        seen = decision.trajectory.spectrum_hash if decision.trajectory else None
+        same = spectrum is not None and seen in (None, "", spectrum.content_hash)
+        return spectrum if same else None
 
     def _tool(self, decision: Decision, spectrum: Spectrum) -> ZoomTool:
         from specvet.tools import ZoomTool

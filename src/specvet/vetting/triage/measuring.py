@@ -5,7 +5,8 @@
 A run of 100,000 rows takes an hour to measure, so what was measured is never measured again: a command that was killed
 goes on where it stopped, and sorting a run a second time reads what is there. A measurement is kept under its row, task
 and sample, when its trajectory was begun, and a hash of all that it was made with, so that a row that was asked anew,
-or other indices, are measured anew. Spectra that cannot be read are tried again each time.
+or other indices, are measured anew. Spectra that cannot be read, or are others than the policy saw, are tried again
+each time.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ AHEAD = 3
 KEEP_S = 1.0
 """How long a measurement may wait for others before it is on disk."""
 
+UNMEASURED = "their spectra are gone, cannot be read, or have changed since the policy saw them"
+
 Key = tuple[str, int, str, int, str]
 """File, row, task, sample, and when the trajectory was begun."""
 Found = Mapping[str, float]
@@ -48,13 +51,16 @@ class Remeasuring:
     """Features of a run's decisions as `looks.Measuring` finds them: pass the decisions `through`, then call it."""
 
     def __init__(self, run: RunFolder, *, indices: bool = True, claims: bool = True, processes: int = 1) -> None:
+        self._run = run
         self._asked = (str(run.path), indices, claims)
         self._processes = processes
+        self._look: Measuring | None = None
         self._found: dict[Key, Found] = {}
         self._kept = Kept(Path(run.path), _what(run, indices, claims))
         self.measured = 0
         """Decisions measured by this session; the others were measured before."""
         self.unreadable = 0
+        """Decisions whose spectrum is gone, cannot be read, or is another than the policy saw."""
 
     def __call__(self, decision: Decision) -> Found:
         return self._found.pop(key_of(decision), {})
@@ -77,7 +83,8 @@ class Remeasuring:
 
                         pool = stack.enter_context(worker_pool(self._processes))
                     if pool is None:
-                        self._take(measured(self._asked, new) if new else ([], 0))
+                        if new:
+                            self._take(_measured(self._looking(), new))
                         yield from chunk
                         continue
                     under_way.append((chunk, pool.submit(measured, self._asked, new) if new else None))
@@ -88,6 +95,15 @@ class Remeasuring:
             except BrokenProcessPool as e:
                 message = "a worker process died (out of memory?); the same command goes on, fewer processes need less"
                 raise OSError(message) from e
+
+    def _looking(self) -> Measuring:
+        """What measures in this process."""
+        from specvet.vetting.triage.looks import Measuring
+
+        if self._look is None:
+            _, indices, claims = self._asked
+            self._look = Measuring(self._run, indices=indices, claims=claims)
+        return self._look
 
     def _known(self, decision: Decision) -> bool:
         """Whether nothing is to be measured."""
@@ -119,30 +135,32 @@ class Remeasuring:
 
 
 Measured = tuple[list[tuple[Key, Found]], int]
-"""What was found, by decision, and how many spectra could not be read."""
+"""What was found, by decision, and of how many nothing could be."""
 
-_workers: dict[tuple[str, bool, bool], Measuring] = {}
-"""In a worker: what measures, which remembers the last spectrum."""
+_worker: list[Measuring] = []
+"""In a worker, which is of one session alone: what measures, and remembers the last spectrum."""
 
 
 def measured(asked: tuple[str, bool, bool], decisions: Sequence[Decision]) -> Measured:
-    """Measure some decisions of a run (path, indices, claims); of those whose spectrum is gone nothing is found."""
+    """In a worker: measure some decisions of a run (path, indices, claims)."""
     from specvet.records import RunFolder
     from specvet.vetting.triage.looks import Measuring
 
-    if asked not in _workers:
+    if not _worker:
         path, indices, claims = asked
         with RunFolder.read(path) as run:
-            _workers.clear()
-            _workers[asked] = Measuring(run, indices=indices, claims=claims)
-    look = _workers[asked]
+            _worker.append(Measuring(run, indices=indices, claims=claims))
+    return _measured(_worker[0], decisions)
+
+
+def _measured(look: Measuring, decisions: Sequence[Decision]) -> Measured:
+    """Measure some decisions; of those whose spectrum is gone nothing is found."""
     found: list[tuple[Key, Found]] = []
-    before = look.unreadable
     for decision in decisions:
         features = look(decision)
         if look.readable:
             found.append((key_of(decision), dict(features)))
-    return found, look.unreadable - before
+    return found, len(decisions) - len(found)
 
 
 def _what(run: RunFolder, indices: bool, claims: bool) -> str:
@@ -159,26 +177,46 @@ def _what(run: RunFolder, indices: bool, claims: bool) -> str:
 
 
 class Kept:
-    """Measurements on disk. Where the run's folder cannot be written they are kept for this session alone."""
+    """Measurements on disk. Where the run's folder cannot be written they are kept for this session alone; what is
+    damaged is measured anew."""
 
     def __init__(self, run: Path, what: str) -> None:
         self._what, self._waiting = what, list[tuple[str | int, ...]]()
+        self._file = run / FOLDER / FILE
         self._since = time.monotonic()
         try:
             (run / FOLDER).mkdir(exist_ok=True)
-            self._db = self._opened(run / FOLDER / FILE)
+            self._db = self._sound(self._file)
         except (OSError, sqlite3.Error):
             self._db = self._opened(Path(":memory:"))
+
+    @classmethod
+    def _sound(cls, file: Path) -> sqlite3.Connection:
+        """Made anew where it is damaged or another file; nothing is lost that cannot be measured."""
+        try:
+            return cls._opened(file)
+        except sqlite3.OperationalError:  # locked, read-only, full: nothing is wrong with the file
+            raise
+        except sqlite3.DatabaseError:
+            for part in file.parent.glob(f"{FILE}*"):
+                part.unlink()
+            return cls._opened(file)
 
     @staticmethod
     def _opened(file: Path) -> sqlite3.Connection:
         db = sqlite3.connect(file, timeout=60.0, isolation_level=None)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute(
-            "CREATE TABLE IF NOT EXISTS measured (what TEXT, file TEXT, row INTEGER, task TEXT, sample INTEGER, "
-            "begun TEXT, features TEXT, PRIMARY KEY (file, row, task, sample, what)) WITHOUT ROWID"
-        )
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS measured (what TEXT, file TEXT, row INTEGER, task TEXT, sample INTEGER, "
+                "begun TEXT, features TEXT, PRIMARY KEY (file, row, task, sample, what)) WITHOUT ROWID"
+            )
+            if (said := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise sqlite3.DatabaseError(said)
+        except sqlite3.Error:
+            db.close()
+            raise
         return db
 
     def found(self, key: Key) -> Found | None:
@@ -195,12 +233,18 @@ class Kept:
     def flush(self) -> None:
         """Onto the disk, all that waits."""
         self._since = time.monotonic()
-        if self._waiting:
+        if not self._waiting:
+            return
+        try:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO measured VALUES (?, ?, ?, ?, ?, ?, ?)", self._waiting)
             self._db.execute("COMMIT")
-            self._waiting.clear()
+        except sqlite3.Error as e:
+            raise OSError(f"{self._file}: measurements cannot be kept ({e}); the same command goes on") from e
+        self._waiting.clear()
 
     def close(self) -> None:
-        self.flush()
-        self._db.close()
+        try:
+            self.flush()
+        finally:
+            self._db.close()

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from specvet.records import Decision, RunFolder
+from specvet.records.decision import WHOLE_FILE
 from specvet.vetting.blanks import flagged_in
 from specvet.vetting.triage.bands import upper_bound
 from specvet.vetting.triage.calibration import Calibration, TriageError
 from specvet.vetting.triage.cases import Case, Place, cases_of
 from specvet.vetting.triage.folder import read_told
 from specvet.vetting.triage.looks import RunIndices
-from specvet.vetting.triage.measuring import Remeasuring
+from specvet.vetting.triage.measuring import UNMEASURED, Remeasuring
 from specvet.vetting.triage.settings import Settings
 from specvet.vetting.triage.sorting import EVERY, Triage, sort
 from specvet.vetting.triage.truths import Matched, Truth, match, noting_truths
@@ -54,7 +55,7 @@ def calibrate_run(
     from specvet.vetting.triage.fitting import calibrate
 
     own: dict[Place, Truth] = {}
-    cases = _cases(run, noting_truths(_decisions(run), own), indices, measure, processes, progress)
+    cases, unmeasured = _cases(run, noting_truths(_decisions(run), own), indices, measure, processes, progress)
     truths, vague = (
         ({(run.own_key(f), r, t): truth for (f, r, t), truth in own.items()}, set()) if labels is None else labels
     )
@@ -70,6 +71,7 @@ def calibrate_run(
             f"{run.path}: none of the {len(truths):,} labels is about a spectrum and task that it decided; are they of "
             "the same files, named as for specvet vet?"
         )
+    found.unmeasured = unmeasured
     settings = run.settings
     return (
         calibrate(
@@ -99,13 +101,15 @@ def sort_run(
     """The cases of a run in their bands. `indices`, `measure`, `processes`: as for `calibrate_run`, where the
     calibration weighs what they give. What `specvet triage blank` has flagged is looked at.
 
-    Raises `TriageError` for a calibration of another policy."""
+    Raises `TriageError` for a calibration of another policy, `RunError` where what was flagged cannot be read."""
     notices = [] if calibration is None else _differences(run, calibration)
     names = set() if calibration is None else {f.name for f in calibration.features}
     weighed = names & {"index", "supported", "contradicted"}
     if not weighed:
         indices, measure = None, False
-    cases = _cases(run, _decisions(run), indices, measure, processes, progress, weighed)
+    cases, unmeasured = _cases(run, _decisions(run), indices, measure, processes, progress, weighed)
+    if unmeasured:
+        notices.append(f"{unmeasured:,} answers could not be measured again: {UNMEASURED}")
     found = sort(
         cases,
         calibration,
@@ -115,6 +119,8 @@ def sort_run(
     )
     if unknown := sorted(set(settings.prevalence if settings else ()) - {EVERY, *found.tasks}):
         notices.append(f"a prevalence is given for {', '.join(unknown)}, of which this run holds no case")
+    if calibration is not None and (new := sorted(set(found.tasks) - {WHOLE_FILE, *calibration.tasks})):
+        notices.append(f"the calibration knows nothing of {', '.join(new)}: nothing is promised, and all is looked at")
     found.notices = notices
     return found
 
@@ -175,8 +181,9 @@ def _cases(
     processes: int,
     progress: Progress | None,
     weighed: Collection[str] = ("index", "supported"),
-) -> list[Case]:
-    """The cases with all their features; a policy that measures has them in its verdicts."""
+) -> tuple[list[Case], int]:
+    """The cases with all their features, which a policy that measures has in its verdicts; and how many decisions
+    could not be measured again."""
     joined = None if indices is None else RunIndices(indices, run)
     measured = None
     if measure:
@@ -191,7 +198,8 @@ def _cases(
     with ExitStack() as stack:
         if measured is not None:
             decisions = stack.enter_context(closing(measured.through(decisions)))
-        return list(cases_of(_told(decisions, run, progress), look if joined or measured else None))
+        cases = list(cases_of(_told(decisions, run, progress), look if joined or measured else None))
+    return cases, 0 if measured is None else measured.unreadable
 
 
 def _is_plain(value: object) -> bool:

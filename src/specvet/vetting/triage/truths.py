@@ -36,6 +36,8 @@ class Matched:
     """Cases without a label."""
     unclear: int = 0
     """Labels that do not say which target of a file with several they mean."""
+    unmeasured: int = 0
+    """Decisions whose spectrum could not be measured again."""
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -45,6 +47,7 @@ class Matched:
             "unasked": self.unasked,
             "unlabelled": self.unlabelled,
             "unclear": self.unclear,
+            "unmeasured": self.unmeasured,
         }
 
 
