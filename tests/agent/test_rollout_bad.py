@@ -165,7 +165,7 @@ def test_a_backend_that_counts_nothing_is_believed() -> None:
         (with_sequence(logprobs=lambda s: np.full(len(s.ids), 3.0)), "above 0"),
         (with_sequence(ids=(), logprobs=np.zeros(0)), "without tokens"),
         (with_sequence(ids=lambda s: (-1, *s.ids[1:])), "the token id -1"),
-        (with_sequence(stop="eos"), "stopped for 'eos', where one of end, length is expected"),
+        (with_sequence(stop="eos"), "stopped for 'eos', where one of end, length, stop is expected"),
         (lambda s: replace(s, sequences=()), "0 sequences, 1 were asked for"),
         (lambda s: replace(s, sequences=s.sequences * 2), "2 sequences, 1 were asked for"),
         (
@@ -215,8 +215,9 @@ def test_an_id_that_no_token_has_is_malformed() -> None:
 
 
 def test_every_sort_of_end_is_one_of_the_schema() -> None:
-    """What the episodes above end with, each by a word of its own."""
+    """What the episodes above end with, each by a word of its own; the last line is of `test_problem_episode`."""
     assert {s.value for s in StopReason} == {
         "answered", "not_asked", "max_turns", "malformed", "truncated", "context", "image_ids", "token_drift",
         "ledger", "out_of_time", "policy_error", "unreadable",
+        "max_calls", "tool_budget", "fabricated_result", "malformed_call", "no_answer",
     }  # fmt: skip

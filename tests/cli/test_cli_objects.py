@@ -20,6 +20,7 @@ from cli_lab import Specvet
 
 from specvet.catalogue.astrometry import carried
 from specvet.cli.main import main
+from specvet.records import RunFolder
 from specvet.spectra import Spectrum, write
 
 HEADER = "path,id,ra,dec,gaia_dr3\n"
@@ -305,6 +306,23 @@ def test_single_exposures_are_vetted_as_rows_of_the_same_object(specvet: Specvet
     first = next(s for s in star["spectra"] if s["id"].endswith("14178 r2"))
     assert first["ids"]["exposure"] == "00014178"
     assert first["mjd"] == pytest.approx(4.6e9 / 86400 - 37 / 86400)
+
+
+def test_shards_part_files_with_their_exposures_wherever_each_run_lies(specvet: Specvet, tmp_path: Path) -> None:
+    for n in range(5):
+        sdss_with_exposures(tmp_path / "files" / f"spec-{n}.fits")
+    seen = []
+    for part in ("1/2", "2/2"):
+        run = f"PART{part[0]}"
+        done = specvet("vet", "files", "--exposures", "--shard", part, "--task", "cv", "--out", run, "--quiet")
+        assert done.returncode == 0, done.stderr
+        with RunFolder.read(tmp_path / run) as folder:
+            files = [Path(d.file) for d in folder.decisions()]
+        written = {file.name for file in (tmp_path / run / "exposures").iterdir()}
+        assert written == {file.name for file in files if file.parent.name == "exposures"}
+        assert 0 < len(files) < 15
+        seen += [file.name for file in files]
+    assert (len(seen), len(set(seen))) == (15, 15)
 
 
 def test_real_exposures_of_lamost_and_sdss_join_their_coadd(specvet: Specvet, shared: Path, tmp_path: Path) -> None:

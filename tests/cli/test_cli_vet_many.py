@@ -17,6 +17,7 @@ from specvet.cli.failure import CommandError
 from specvet.cli.vet_many import opened_prefilter, prefilter_told, shard_named
 from specvet.records import RunFolder
 from specvet.tasks import load_task
+from specvet.vetting.prefilter import Recall, write_recalls
 from specvet.vetting.screen import recalls
 
 
@@ -113,15 +114,29 @@ def test_a_prefilter_is_refused_where_it_makes_no_sense(tmp_path: Path) -> None:
     ):
         with pytest.raises(CommandError, match=says):
             opened_prefilter(given, below, [cv], model)
-    (tmp_path / "p.json").write_text('{"kind": "specvet prefilter", "below": 0.1, "recalls": [], "labels": "l"}')
+    write_recalls(tmp_path / "p.json", 0.1, [Recall("cv", 9, 8, 9, 5)], "l", {"cv": cv})
     with pytest.raises(CommandError, match=r"states the recall at 0\.1"):
         opened_prefilter(str(tmp_path / "p.json"), 0.2, [cv], True)
-    (tmp_path / "s.json").write_text('{"kind": "specvet prefilter", "below": null, "recalls": [], "labels": "l"}')
+    write_recalls(tmp_path / "s.json", None, [Recall("cv", 9, 8, 9, 5)], "l", {"cv": cv})
     with pytest.raises(CommandError, match="states the recall by screens"):
         opened_prefilter(str(tmp_path / "s.json"), 0.2, [cv], True)
     prefilter, about = opened_prefilter(str(tmp_path / "p.json"), None, [cv], True)
     assert prefilter is not None
     assert (prefilter.below, about["labels"]) == (0.1, "l")
+
+
+def test_a_recall_that_was_measured_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By other thresholds or screens, or for a task that weighs other evidence."""
+    cv, wd = load_task("cv"), load_task("wd")
+    file = str(tmp_path / "p.json")
+    write_recalls(file, None, [Recall("cv", 9, 8, 9, 5)], "l", {"cv": cv})
+    assert opened_prefilter(file, None, [cv, wd], True)[1]["recalls"][0]["kept"] == 8
+    other = cv.model_copy(update={"prior": cv.prior - 1.0})
+    with pytest.raises(CommandError, match="run specvet triage prefilter again"):
+        opened_prefilter(file, None, [other], True)
+    monkeypatch.setattr("specvet.vetting.prefilter.fingerprint", lambda: "other screens")
+    with pytest.raises(CommandError, match="run specvet triage prefilter again"):
+        opened_prefilter(file, None, [cv], True)
 
 
 def test_a_prefilter_by_screens_tells_what_they_keep_of_simulated_members_and_nothing_of_other_evidence(

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from specvet.agent.budget import DEFAULT_BUDGET, Budget
+from specvet.agent.ending import end_with
 from specvet.agent.episode import Ask, Episode, Execute, Over, Remind, Start
-from specvet.agent.loop import content_hash, missing_data, policy_failure, task_hash
+from specvet.agent.loop import content_hash, missing_data, task_hash
 from specvet.agent.opening import conversation, observation_message
 from specvet.agent.scene import Scene, Seen, Studio
 from specvet.agent.slots import Held, Slots, branches_of
@@ -30,15 +31,14 @@ from specvet.agent.talk import (
     OverContextError,
     RequestCancelledError,
     Talk,
-    TokenDriftError,
     Utterance,
     begin,
 )
 from specvet.agent.timing import Timing
-from specvet.agent.waiting import OutOfTimeError, is_being_cancelled, within
+from specvet.agent.waiting import is_being_cancelled, within
 from specvet.chat import Ledger, LedgerError
 from specvet.policies import Answered, Call
-from specvet.policies.tokens import ContextLengthError, PolicyError, SamplingParams, turn_seed
+from specvet.policies.tokens import SamplingParams, turn_seed
 from specvet.records.schema import Question, StopReason, TrajectoryRecord, Verdict
 from specvet.tasks import Task, Wording, reward
 from specvet.tools import Observation, ZoomTool
@@ -292,7 +292,7 @@ class _Group:
                         waiting = None
                         self._heard(episode, talk, said)
                     except (Exception, asyncio.CancelledError) as e:
-                        self._failed(episode, e)
+                        end_with(episode, e)
                 case Execute(call):
                     self.all.tally.calls += 1
                     seen = await self._timed(episode, self.scene.answer(call))
@@ -342,28 +342,6 @@ class _Group:
             return
         await self.scene.keep(seen.observation)
         episode.observed(seen.observation)
-
-    def _failed(self, episode: Episode, error: BaseException) -> None:
-        """End a branch with what went wrong; raise what is not its own."""
-        match error:
-            case TokenDriftError():
-                episode.stopped(StopReason.TOKEN_DRIFT, str(error), error.detail)
-            case LedgerError():
-                episode.stopped(StopReason.LEDGER, str(error))
-            case ContextLengthError():
-                episode.stopped(StopReason.CONTEXT, str(error), "backend")
-            case PolicyError() if not error.fatal:
-                episode.stopped(StopReason.POLICY_ERROR, policy_failure(error), type(error).__name__)
-            case OutOfTimeError():
-                episode.out_of_time()
-            case TimeoutError():
-                episode.stopped(StopReason.OUT_OF_TIME, policy_failure(error), "backend")
-            case asyncio.CancelledError() if not is_being_cancelled():  # the request was, not we
-                self._failed(episode, RequestCancelledError.of(error))
-            case asyncio.CancelledError() | PolicyError() | MemoryError():
-                raise error
-            case _:
-                episode.stopped(StopReason.POLICY_ERROR, policy_failure(error), type(error).__name__)
 
     def _record(self, episode: Episode, talk: Talk | None) -> TrajectoryRecord:
         record = episode.record(self.scene.record, None if talk is None else talk.kept())

@@ -75,6 +75,24 @@ def rl_datum(ledger: Ledger, advantage: float) -> Datum:
     return Datum(chunks, targets, weights, logprobs, _fixed(advantages))
 
 
+def check_weights(datum: Datum, ledger: Ledger) -> None:
+    """Raises LedgerError where a weight and a segment disagree: a token that was not sampled is learnt, or one that was
+    is not. For whoever alters a datum or makes one elsewhere: a tool's words in the loss teach to make them up."""
+    spans = list(zip(pairwise(ledger.ends), ledger, strict=True))
+    for (start, end), segment in spans:
+        weights = datum.weights[max(start - 1, 0) : max(end - 1, 0)]
+        own = isinstance(segment, SampledSegment)
+        told = "sampled" if own else getattr(segment, "role", "picture")
+        if own and (len(weights) < end - max(start, 1) or not (weights > 0).all()):
+            raise LedgerError(f"a sampled token of {start}-{end - 1} carries no weight")
+        if not own and (weights != 0).any():
+            at = start + int(np.flatnonzero(weights)[0]) + (start == 0)
+            raise LedgerError(f"token {at}, whose role is {told}, carries the weight {float(weights.max()):g}")
+    wrong = (datum.weights > 0) != (datum.targets != IGNORED)
+    if wrong.any():
+        raise LedgerError(f"position {int(np.flatnonzero(wrong)[0])} has a weight without a target, or the reverse")
+
+
 _Shifted = tuple[
     tuple[tuple[int, ...] | ImageSegment, ...], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]
 ]

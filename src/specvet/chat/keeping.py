@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specvet.chat.segments import (
+    STOPS,
     ImageSegment,
     LedgerError,
     SampledSegment,
@@ -35,7 +36,7 @@ from specvet.chat.segments import (
 )
 from specvet.chat.vocabulary import Vocabulary
 
-_ROLES = ("system", "user", "tool", "frame")
+_ROLES = ("system", "user", "tool", "harness", "frame")
 _IMAGE = ("role", "sha256", "width", "height", "rows", "columns", "pad_id")
 
 
@@ -82,7 +83,7 @@ def segment_of(entry: Mapping[str, Any]) -> Segment:
                 raise LedgerError("a picture without its hash")
             return ImageSegment(**{**image, "role": _one_of(image["role"], _ROLES)})
         if "sampled" in entry:
-            return SampledSegment(entry["sampled"], entry["logprobs"], _one_of(entry["stop"], ("end", "length")))
+            return SampledSegment(entry["sampled"], entry["logprobs"], _one_of(entry["stop"], STOPS))
         if "ids" in entry:
             return TextSegment(entry["ids"], _one_of(entry["role"], _ROLES))
         return WordsSegment(entry["text"], _one_of(entry["role"], (*_ROLES, "assistant")))

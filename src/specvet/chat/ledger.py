@@ -5,6 +5,7 @@
     image             one picture with its exact number of tokens
     sampled           ids that a model produced, with the log-prob of each
     tool              text ids of an observation
+    harness           text ids that the program puts into a turn beside them (a notice)
 
 A turn's prompt is the ledger as it stands; what a model samples is appended as the ids it sampled and is never decoded
 and encoded again. Segments are immutable and shared by the branches of a question (`fork`). Each prefix has a digest,

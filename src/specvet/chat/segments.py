@@ -10,9 +10,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-TextRole = Literal["system", "user", "tool", "frame"]
-Stop = Literal["end", "length"]
-"""Why a sampled segment ended: with an end token (its last id, unless a service leaves it out), or at a limit."""
+TextRole = Literal["system", "user", "tool", "harness", "frame"]
+"""Whose words the program rendered; `harness` are its own, put into a turn between a tool's."""
+Stop = Literal["end", "length", "stop"]
+"""Why a sampled segment ended: with an end token (its last id, unless a service leaves it out), at a limit, or with the
+token that completes a stop text (or where the program cut it: the turn goes on after what it puts in)."""
 STOPS: tuple[Stop, ...] = get_args(Stop)
 
 MAX_LOGPROB = 1e-3

@@ -8,6 +8,7 @@ from specvet.cli import (
     data_at_once,
     data_folds,
     data_labels,
+    data_physics,
     data_published,
     data_questions,
     data_realvi,
@@ -38,3 +39,5 @@ app.command("templates")(data_templates.templates)
 app.command("at-once")(data_at_once.at_once)
 app.command("realvi")(data_realvi.realvi)
 app.command("label-list")(data_labels.label_list)
+app.command("physics")(data_physics.physics)
+app.command("physics-audit")(data_physics.physics_audit)

@@ -32,6 +32,7 @@ from specvet.cli import (
     rollout,
     samp,
     show,
+    solve,
     tasks,
     train,
     transcript,
@@ -62,6 +63,7 @@ app.command()(rollout.rollout)
 app.command()(transcript.transcript)
 app.command()(completeness.completeness)
 app.command()(samp.samp)
+app.command()(solve.solve)
 app.add_typer(triage.app, name="triage")
 app.add_typer(get.app, name="get")
 app.add_typer(data.app, name="data")

@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from specvet.chat import Image, ImageSegment, Ledger, LedgerError, Stop, WordsSegment
+from specvet.chat import Image, ImageSegment, Ledger, LedgerError, Stop, Vocabulary, WordsSegment
 from specvet.policies.tokens import PolicyError, Sequence
 
 T = TypeVar("T")
@@ -239,6 +239,11 @@ def wire_seed(seed: int) -> int:
     Two seeds may meet; what is sampled then differs all the same unless the prompts are equal too.
     """
     return (seed ^ (seed >> 32)) & 0x7FFF_FFFF
+
+
+def wire_stops(stop_ids: Listed[int], texts: Listed[str], vocabulary: Vocabulary) -> list[int] | list[str]:
+    """What ends a turn, as both services take it: ids or texts, never both. Beside texts, end tokens go as theirs."""
+    return list(stop_ids) if not texts else [*texts, *(vocabulary.decode([i]) for i in stop_ids)]
 
 
 def sequence(

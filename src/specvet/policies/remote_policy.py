@@ -8,11 +8,12 @@ import hashlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence as Listed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from specvet.chat import ChatFormat, ImageSegment, Ledger, LedgerError
 from specvet.policies.remote import Service, Slots, off_loop, prompt_chunks
+from specvet.policies.serving.stops import StopTexts
 from specvet.policies.tokens import ContextLengthError, PolicyError, Samples, SamplingParams, Sequence, Usage
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class RemotePolicy(ABC):
                 self.usage.seconds += time.perf_counter() - started
         if len(reply.sequences) != n:
             raise LedgerError(f"the service gave {len(reply.sequences)} sequences where {n} were asked for")
+        if params.stop:
+            reply = replace(reply, sequences=tuple(self._stopped(s, params) for s in reply.sequences))
         self._count(ledger, reply)
         return Samples(reply.sequences, reply.prompt_tokens, reply.cached_tokens)
 
@@ -129,6 +132,12 @@ class RemotePolicy(ABC):
         self._closed = True
         with contextlib.suppress(Exception):  # the work is done; how the farewell went changes nothing
             await asyncio.wait_for(off_loop(self._close), CLOSE_S)
+
+    def _stopped(self, one: Sequence, params: SamplingParams) -> Sequence:
+        """A sequence with the stop `stop` where its last token completes a text: services do not tell which it was."""
+        texts = StopTexts(params.stop, self.format.vocabulary)
+        known = one.stop != "end" or not one.ids or one.ids[-1] in self.format.stop_ids
+        return one if known or not texts.completed(one.ids[-texts.reach :]) else replace(one, stop="stop")
 
     def _count(self, ledger: Ledger, reply: Reply) -> None:
         usage, n = self.usage, ledger.n_tokens

@@ -30,6 +30,10 @@ class SamplingParams:
     """0 keeps all."""
     seed: int = 0
     """Sequence i of n is drawn from the stream (seed, i), whatever else is sampled beside it."""
+    stop: tuple[str, ...] = ()
+    """Texts that end a turn as well: its last token is the one whose bytes complete the first of them, and is kept
+    whole. Engines of this machine keep to it to the token; of a service whoever asks must expect more, or less the
+    text itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +41,7 @@ class Sequence:
     """One sampled turn."""
 
     ids: tuple[int, ...]
-    """With the end token, where it ended with one."""
+    """With the end token, where it ended with one; with all of a token that completes a stop text."""
     logprobs: NDArray[np.float32] | None
     """Shape (n_tokens,): natural logarithm of the model's own probability (temperature 1, nothing cut off) of each id,
     whatever temperature it was drawn at; None where the backend gives none."""

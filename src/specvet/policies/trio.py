@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from specvet.chat import ChatFormat, ImageSegment
 from specvet.policies.options import ModelOptions
-from specvet.policies.remote import Problem, Service, in_our_words, resolve, sequence, wire_seed, within
+from specvet.policies.remote import Problem, Service, in_our_words, resolve, sequence, wire_seed, wire_stops, within
 from specvet.policies.remote_policy import RemotePolicy, Reply
 from specvet.policies.remote_setup import LiveModel, format_of, identity, model_named
 from specvet.policies.tokens import PolicyError, SamplingParams
@@ -65,7 +65,7 @@ class TrioPolicy(RemotePolicy):
             top_p=params.top_p,
             top_k=params.top_k or -1,
             seed=wire_seed(params.seed),
-            stop=list(self.format.stop_ids),
+            stop=wire_stops(self.format.stop_ids, params.stop, self.format.vocabulary),
         )
         # The blocking `sample` waits for a place in the SDK's queue; its twin waits without blocking this loop.
         got = await resolve(

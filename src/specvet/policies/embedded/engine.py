@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from specvet.chat import ImageSegment
+from specvet.chat import ImageSegment, Vocabulary
 from specvet.policies.embedded.drawing import draw
 from specvet.policies.embedded.model import EmbeddedModel
 from specvet.policies.serving.jobs import Branch, Job, plan
@@ -23,9 +23,19 @@ from specvet.policies.torch.positions import next_position
 class Engine(Serving):
     """Owns the model and the thread. At most `branches` rows are sampled at a time; `stop_ids` end a turn."""
 
-    def __init__(self, model: EmbeddedModel, *, stop_ids: Iterable[int], branches: int, usage: Usage) -> None:
+    def __init__(
+        self,
+        model: EmbeddedModel,
+        *,
+        stop_ids: Iterable[int],
+        branches: int,
+        usage: Usage,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
         kept = Rows(model.rows, recurrent=False)
-        super().__init__("embedded-policy", kept, stop_ids=stop_ids, branches=branches, usage=usage)
+        super().__init__(
+            "embedded-policy", kept, stop_ids=stop_ids, branches=branches, usage=usage, vocabulary=vocabulary
+        )
         self.model = model
         self._thread.start()
 

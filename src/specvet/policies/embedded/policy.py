@@ -47,7 +47,7 @@ class EmbeddedPolicy:
         self.fingerprint = hashlib.sha256(repr(told).encode()).hexdigest()
         """SHA-256 of weights, format and vocabulary."""
         stops = format.stop_ids if stop_ids is None else stop_ids
-        self._engine = Engine(model, stop_ids=stops, branches=branches, usage=self.usage)
+        self._engine = Engine(model, stop_ids=stops, branches=branches, usage=self.usage, vocabulary=format.vocabulary)
 
     @classmethod
     def open(cls, options: ModelOptions) -> EmbeddedPolicy:

@@ -24,7 +24,7 @@ from specvet.policies.openai.patience import PREFLIGHT, Clock, Patience
 from specvet.policies.openai.policy import TOOL_IMAGES, Manner, OpenAIPolicy, only_model
 from specvet.policies.openai.pool import ServerPool
 from specvet.policies.openai.server import Server
-from specvet.policies.openai.turns import TextManner, ToolsManner
+from specvet.policies.openai.turns import PlainManner, TextManner, ToolsManner
 from specvet.policies.options import ModelOptions
 from specvet.policies.tokens import PolicyError, Usage
 
@@ -91,6 +91,8 @@ def _in_thread(work: Callable[[], str]) -> str:
 def _manner(options: ModelOptions, model: str) -> Manner:
     if options.tools == "tools":
         return ToolsManner()
+    if options.tools == "plain":
+        return PlainManner()
     if options.tools != "text":
         raise PolicyError(f"tools is {options.tools!r}; it can be tools or text", fatal=True)
     from specvet.chat.formats import FAMILIES, chat_format

@@ -17,12 +17,12 @@ from specvet.policies.openai.patience import PREFLIGHT
 from specvet.policies.openai.pool import ServerPool
 from specvet.policies.openai.requests import Dialect, branch_seed, request_body, sends_n
 from specvet.policies.openai.server import Server
-from specvet.policies.openai.turns import TextManner, ToolsManner
+from specvet.policies.openai.turns import PlainManner, TextManner, ToolsManner
 from specvet.policies.text import Replies, Reply
 from specvet.policies.tokens import ContextLengthError, PolicyError, SamplingParams
 from specvet.records import text_hash
 
-Manner = ToolsManner | TextManner
+Manner = ToolsManner | TextManner | PlainManner
 T = TypeVar("T")
 ToolImagesChoice = Literal["auto", "tool", "user"]
 

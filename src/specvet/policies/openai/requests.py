@@ -56,6 +56,10 @@ def request_body(
         body["top_k"] = params.top_k  # no part of OpenAI's API; vLLM, SGLang and llama.cpp have it
     if dialect.seed:
         body["seed"] = params.seed & ((1 << SEED_BITS) - 1)
+    if messages and messages[-1].role == "assistant":  # a turn that was begun and goes on, as vLLM and SGLang do it
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+    if params.stop:
+        body["stop"] = list(params.stop)
     if n > 1 and sends_n(params, dialect):
         body["n"] = n
     if tools:

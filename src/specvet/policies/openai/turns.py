@@ -161,6 +161,26 @@ class TextManner:
         return Message("assistant" if header.endswith("assistant") else "user", tuple(parts))
 
 
+class PlainManner:
+    """Words in and words out, read by whoever asked: for turns that stop and go on in the middle."""
+
+    name = "plain"
+
+    def messages(self, messages: Sequence[Message], tools: Tools) -> list[Message]:
+        """The messages as they are, their control tokens disarmed."""
+        parts = ((m, (harmless(p, tags=False) if isinstance(p, str) else p for p in m.content)) for m in messages)
+        return [dataclasses.replace(m, content=tuple(content)) for m, content in parts]
+
+    def tools(self, tools: Tools) -> Tools:
+        return ()
+
+    def read(self, choice: Choice) -> Read:
+        """The words, with a thought that the server took out of them."""
+        text = choice.content if choice.reasoning is None else f"<think>\n{choice.reasoning}</think>{choice.content}"
+        turn = TruncatedTurn(text) if choice.finish == "length" else MalformedTurn("nothing", "plain words", text)
+        return turn, Message("assistant", (text,)), text
+
+
 def _harmless(value: Any) -> Any:
     """JSON whose texts cannot act: a call may spell a control token in escapes."""
     if isinstance(value, str):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from specvet.chat import ImageSegment, Ledger
 from specvet.policies.serving.rows import Found, Reading, Row, Rows
+from specvet.policies.serving.stops import StopTexts
 from specvet.policies.tokens import Samples, SamplingParams, Sequence, Usage
 
 MIN_SHARED = 16
@@ -26,6 +27,8 @@ class Request:
     params: SamplingParams
     first: int = 0
     """Index of its first branch among those of its call."""
+    texts: StopTexts | None = None
+    """That end a turn as well."""
     done: Future[Samples] = field(default_factory=Future)
     """Cancelling it ends the branches."""
     sequences: dict[int, Sequence] = field(default_factory=dict)

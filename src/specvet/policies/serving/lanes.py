@@ -34,6 +34,8 @@ class Lanes:
         self.real = np.ones((2, rows), dtype=np.float32)
         self.temperature, self.top_p = self.real
         self.moving = np.zeros(rows, dtype=bool)
+        self.watched = np.zeros(rows, dtype=bool)
+        """Rows whose turns also end with texts, so that each of their tokens must be looked at."""
         self.said = np.zeros(rows, dtype=np.int64)
         """Tokens sampled so far."""
         self._stream = np.zeros((2, rows), dtype=np.uint64)
@@ -57,7 +59,7 @@ class Lanes:
 
     def _arrays(self) -> list[NDArray[Any]]:
         more: list[NDArray[Any]] = [self._stream, self._ahead, self._from, self._ids, self._logprobs]
-        return [self.whole, self.real, self.moving, self.said, *more]
+        return [self.whole, self.real, self.moving, self.watched, self.said, *more]
 
     @property
     def busy(self) -> NDArray[np.int64]:
@@ -75,14 +77,14 @@ class Lanes:
         self.real[:, slot] = p.temperature, p.top_p
         self._stream[:, slot] = p.seed % 2**64, branch.index
         self.said[slot], self._from[slot] = 0, -AHEAD
-        self.moving[slot] = True
+        self.moving[slot], self.watched[slot] = True, bool(p.stop)
         self.branches[slot] = branch
 
     def stop(self, slot: int) -> Branch:
         """A row moves no longer; its branch."""
         branch, self.branches[slot] = self.branches[slot], None
         assert branch is not None
-        self.moving[slot] = False
+        self.moving[slot] = self.watched[slot] = False
         return branch
 
     def in_hand(self) -> list[Branch]:
@@ -139,10 +141,16 @@ class Lanes:
         n = int(self.said[slot])
         return tuple(self._ids[slot, :n].tolist()), self._logprobs[slot, :n].copy()
 
+    def newest(self, slot: int, n: int) -> list[int]:
+        """The last ids that a row has said, at most n."""
+        said = int(self.said[slot])
+        ids: list[int] = self._ids[slot, max(0, said - n) : said].tolist()
+        return ids
+
     def swap(self, some: Sequence[int], others: Sequence[int]) -> None:
         """Exchange rows pair by pair."""
         a, b = [*some, *others], [*others, *some]
-        for values in (self.whole, self.real, self.moving, self.said, self._stream):
+        for values in (self.whole, self.real, self.moving, self.watched, self.said, self._stream):
             values[..., a] = values[..., b]
         for table in (self._ids, self._logprobs, self._ahead, self._from):
             table[a] = table[b]

@@ -31,10 +31,12 @@ from specvet.chat import (
     SampledSegment,
     Stop,
     TextSegment,
+    Vocabulary,
 )
 from specvet.policies.serving.jobs import Job, Request, Tally
 from specvet.policies.serving.lanes import Lanes
 from specvet.policies.serving.rows import Rows
+from specvet.policies.serving.stops import StopTexts
 from specvet.policies.tokens import PolicyError, Samples, SamplingParams, Sequence, Usage
 
 
@@ -42,8 +44,19 @@ class Serving(ABC):
     """Owns the thread, which the subclass starts when it is ready (`_thread.start()`). At most `branches` rows are
     sampled at a time; `stop_ids` end a turn."""
 
-    def __init__(self, name: str, rows: Rows, *, stop_ids: Iterable[int], branches: int, usage: Usage) -> None:
+    def __init__(
+        self,
+        name: str,
+        rows: Rows,
+        *,
+        stop_ids: Iterable[int],
+        branches: int,
+        usage: Usage,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        """`vocabulary` is needed where requests name stop texts."""
         self.usage = usage
+        self._vocabulary = vocabulary
         self._stop_ids, self._branches = sorted(stop_ids), branches
         self._rows = rows
         self._tally = Tally(usage)
@@ -89,9 +102,14 @@ class Serving(ABC):
         ledger = ledger.fork()
         self.usage.requests += 1
         given: list[Samples] = []
+        texts = None
+        if params.stop:
+            if self._vocabulary is None:
+                raise PolicyError("this engine was given no vocabulary, so it cannot look for stop texts")
+            texts = StopTexts(params.stop, self._vocabulary)
         try:
             for first in range(0, n, self._branches):  # more than can be sampled at a time go one after the other
-                request = Request(ledger, min(self._branches, n - first), params, first)
+                request = Request(ledger, min(self._branches, n - first), params, first, texts)
                 self._post(request)
                 given.append(await asyncio.wrap_future(request.done))
         finally:
@@ -183,11 +201,17 @@ class Serving(ABC):
         self, slots: NDArray[np.int64], ids: NDArray[np.int64], logprobs: NDArray[np.float32], *, stepped: bool
     ) -> None:
         """Give rows their new tokens, shape (steps, rows); park and answer those that have ended."""
-        for slot, with_end in self._lanes.append(slots, ids, logprobs, stepped=stepped):
+        ended: dict[int, Stop] = {
+            slot: _STOPS[with_end] for slot, with_end in self._lanes.append(slots, ids, logprobs, stepped=stepped)
+        }
+        for slot in slots[self._lanes.watched[slots]].tolist():
+            if ended.get(slot) != "end" and self._completed(slot):
+                ended[slot] = "stop"
+        for slot, stop in ended.items():
             said, values = self._lanes.words(slot)
             filled = int(self._lanes.column[slot])
             branch = self._lanes.stop(slot)
-            request, stop = branch.request, _STOPS[with_end]
+            request = branch.request
             ledger = request.ledger.fork()
             ledger.append_sampled(said, None, stop)
             self._rows.hold(branch.row, ledger, filled, busy=False)
@@ -195,6 +219,13 @@ class Serving(ABC):
             request.sequences[branch.index] = Sequence(said, values, stop)
             if len(request.sequences) == request.n:
                 _settle(request)
+
+    def _completed(self, slot: int) -> bool:
+        """Whether the newest token of a row completes a stop text of its request."""
+        branch = self._lanes.branches[slot]
+        assert branch is not None
+        texts = branch.request.texts
+        return texts is not None and texts.completed(self._lanes.newest(slot, texts.reach))
 
     def _count_steps(self, n: int) -> None:
         self.usage.notes["decode_steps"] = self.usage.notes.get("decode_steps", 0) + n
@@ -230,6 +261,8 @@ def check_request(
         raise LedgerError("an empty ledger; there is no prompt to continue")
     if n < 1 or params.max_tokens < 1:
         raise LedgerError(f"{n} sequences of up to {params.max_tokens} tokens; both must be at least 1")
+    if not all(params.stop):
+        raise LedgerError("an empty stop text, which every token would complete")
     if not 0 <= params.temperature < math.inf or not 0 < params.top_p <= 1 or not 0 <= params.top_k < 1 << 31:
         raise LedgerError(f"temperature {params.temperature}, top_p {params.top_p}, top_k {params.top_k}: out of range")
     if ledger.n_tokens + params.max_tokens > context:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specvet.chat import ImageSegment
+from specvet.chat import ImageSegment, Vocabulary
 from specvet.policies.serving.jobs import Branch, Job, plan
 from specvet.policies.serving.rows import Rows
 from specvet.policies.serving.thread import Serving
@@ -75,10 +75,11 @@ class Engine(Serving):
         block: int | None = None,
         rows: int | None = None,
         graphs: bool | None = None,
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         shapes = shapes_of(model.config.text_config)
         kept = Rows(max(rows or 2 * branches, branches + 1), recurrent=shapes.recurrent)
-        super().__init__("torch-policy", kept, stop_ids=stop_ids, branches=branches, usage=usage)
+        super().__init__("torch-policy", kept, stop_ids=stop_ids, branches=branches, usage=usage, vocabulary=vocabulary)
         self.model, self._shapes, self._context = model, shapes, context
         self._block = min(block or BLOCK.get(model.device.type, 1), MAX_BLOCK)
         self._layers = TextLayers(model.text)
@@ -220,7 +221,8 @@ class Engine(Serving):
         lanes, busy = self._lanes, self._lanes.busy
         if not busy.size:
             return
-        n = min(self._block, int(lanes.left[busy].max()))
+        # A text ends a row at a token that the device cannot know, and a recurrent state cannot be taken back.
+        n = 1 if lanes.watched[busy].any() else min(self._block, int(lanes.left[busy].max()))
         self._reserve(int(lanes.column[busy].max()) + n)
         self._pack()
         busy = lanes.busy

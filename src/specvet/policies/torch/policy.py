@@ -66,6 +66,7 @@ class TorchPolicy:
             block=block,
             rows=rows,
             graphs=graphs,
+            vocabulary=format.vocabulary,
         )
 
     @classmethod

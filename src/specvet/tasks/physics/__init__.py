@@ -1,0 +1,1 @@
+"""Physics problems: a safe grammar for expressions (`grammar`), typed answers, their reading and matching."""
