@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import requests
-from services import error_votable, votable
-from services_sky import Table
+from archive_services import error_votable, votable
+from archive_sky import Table
 
 from specvet.catalogue import Sighting
 from specvet.catalogue.archive.choosing import chosen

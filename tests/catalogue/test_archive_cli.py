@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from archive_services import Services
+from archive_sky import Star
 from match_lab import write_run
-from services import Services
-from services_sky import Star
 
 from specvet.catalogue.archive import ArchiveError, Catalogue, addresses, named
 from specvet.catalogue.archive.settings import ADDRESSES

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from services import Services
-from services_sky import Star
+from archive_services import Services
+from archive_sky import Star
 
 from specvet.catalogue import Match, Sighting
 from specvet.catalogue.archive import Cache, Settings, asked, named, transport

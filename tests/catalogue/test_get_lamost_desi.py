@@ -62,7 +62,8 @@ def test_lamost_is_asked_with_its_token_and_files_lie_by_night_and_plan(nightly:
 def test_a_token_is_neither_logged_nor_stored_nor_sent_elsewhere(
     nightly: Archive, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG)
+    for logger in (None, "httpx", "httpcore"):  # libraries that other tests load silence them
+        caplog.set_level(logging.DEBUG, logger)
     one, two, three = obsids()
     with archive({"stolen": nightly.files[f"dr8/v2.0/spectrum/fits/{one}"]}) as other:
         elsewhere = other.url.replace("127.0.0.1", "localhost")

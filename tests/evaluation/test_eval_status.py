@@ -37,7 +37,11 @@ replicates: 0
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A campaign of which nothing but its file is there."""
-    write_questions(tmp_path / "input", 6)
+    return folder_of(tmp_path, 6)
+
+
+def folder_of(tmp_path: Path, questions: int) -> Path:
+    write_questions(tmp_path / "input", questions)
     campaign = tmp_path / "campaign"
     campaign.mkdir()
     write_atomic(campaign / CAMPAIGN, campaign_text(parse_campaign(TEXT, "campaign.yaml")))
@@ -74,7 +78,9 @@ def test_a_campaign_of_which_only_the_file_is_there_knows_its_cells_and_no_quest
     assert [cell.questions for cell in looked(folder).cells] == [6, 6, 6]
 
 
-def test_rows_are_counted_while_they_are_written_and_a_stopped_cell_is_not_complete(folder: Path) -> None:
+def test_rows_are_counted_while_they_are_written_and_a_stopped_cell_is_not_complete(tmp_path: Path) -> None:
+    n = 40  # more than are under way when it is asked to stop
+    folder = folder_of(tmp_path, n)
     campaign, asked, plans = begun(folder)
     stop, seen = threading.Event(), []
 
@@ -94,7 +100,7 @@ def test_rows_are_counted_while_they_are_written_and_a_stopped_cell_is_not_compl
     assert [cell.sealed for cell in found.cells] == [False] * 3
     run_cell(folder, plans[1], asked, campaign, opener)
     cell = looked(folder).cells[1]
-    assert (cell.rows, cell.questions, cell.sealed, cell.left) == (6, 6, True, 0)
+    assert (cell.rows, cell.questions, cell.sealed, cell.left) == (n, n, True, 0)
     assert not looked(folder).complete
 
 

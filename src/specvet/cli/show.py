@@ -39,6 +39,8 @@ def show(
         items = expand_inputs(files, lists=False)
     from specvet.spectra import SpectrumReadError, read
 
+    for notice in items.notices:
+        say(notice)
     refused = 0
     for item in items:
         try:

@@ -21,6 +21,11 @@ POLICY_ENDS = frozenset(
         StopReason.TRUNCATED,
         StopReason.CONTEXT,
         StopReason.IMAGE_IDS,
+        StopReason.NO_ANSWER,
+        StopReason.MALFORMED_CALL,
+        StopReason.FABRICATED_RESULT,
+        StopReason.MAX_CALLS,
+        StopReason.TOOL_BUDGET,
     }
 )
 """Ends that are the policy's or the task's own doing. The others are a failure of machinery: they count as wrong all

@@ -165,7 +165,7 @@ def test_a_saved_lora_is_loaded_by_the_policy_and_by_stock_peft_and_merges_into_
             assert np.abs(opened[0].recomputed_logprobs(ledger, adapter=False) - mine).max() > 0.1
             stock = transformers.AutoModelForImageTextToText.from_pretrained(base)
             stock = peft.PeftModel.from_pretrained(stock, adapter).eval()
-            assert stock_logprobs(opened[0], ledger, stock.get_base_model()) == pytest.approx(mine, abs=1e-4)
+            assert stock_logprobs(opened[0], ledger, stock.get_base_model()) == pytest.approx(mine, abs=1e-3)
             stock = transformers.AutoModelForImageTextToText.from_pretrained(merged)
             assert stock_logprobs(opened[1], ledger, stock) == pytest.approx(mine, abs=1e-3)
             assert opened[1].format.vocabulary.fingerprint == trainer.format.vocabulary.fingerprint
@@ -195,7 +195,7 @@ def test_a_model_that_was_trained_whole_is_saved_as_a_folder_that_stock_code_and
         try:
             assert opened.recomputed_logprobs(ledger) == pytest.approx(mine, abs=1e-5)
             stock = transformers.AutoModelForImageTextToText.from_pretrained(folder)
-            assert stock_logprobs(opened, ledger, stock) == pytest.approx(mine, abs=1e-4)
+            assert stock_logprobs(opened, ledger, stock) == pytest.approx(mine, abs=1e-3)
             assert transformers.AutoProcessor.from_pretrained(folder) is not None
         finally:
             await opened.aclose()

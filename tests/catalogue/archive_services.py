@@ -23,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-import services_sky as sky
+import archive_sky as sky
 
 HTML = b"<!DOCTYPE html><html><head><title>Maintenance</title></head><body>We are back at noon</body></html>"
 VOTABLE = "application/x-votable+xml"
