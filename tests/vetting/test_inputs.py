@@ -100,7 +100,7 @@ def test_redrock_catalogues_beside_their_coadds_are_passed_over_and_said(tmp_pat
         spectrum_file(tmp_path / "desi" / name)
     inputs = expand_inputs([str(tmp_path)])
     assert [Path(i.file).name for i in inputs] == sorted(kept)
-    assert inputs.notices == [f"{tmp_path / 'desi'}: 2 redrock catalogues passed over, they are read with their coadds"]
+    assert inputs.notices == [f"{tmp_path / 'desi'}: redrock files passed over, 2: they are read with their coadds"]
     named = expand_inputs([str(tmp_path / "desi" / "redrock-sv3-1.fits")])  # who names one is told what it is
     assert len(list(named)) == 1
 

@@ -213,7 +213,7 @@ def _walk(folder: str, seen: set[tuple[int, int]], notices: list[str]) -> Iterat
         return
     beside = _catalogues_beside({e.name for e in found})
     if beside:
-        notices.append(f"{folder}: {len(beside):,} redrock catalogues passed over, they are read with their coadds")
+        notices.append(f"{folder}: redrock files passed over, {len(beside):,}: they are read with their coadds")
     for entry in found:
         if entry.name.startswith(".") or entry.name in beside:
             continue
