@@ -544,6 +544,7 @@ def test_what_is_simulated_is_marked_wherever_it_is_listed_or_shown(opens, tmp_p
         ]
         page.keyboard.press("Escape")
         page.locator("#queue:not([open])").wait_for(state="attached")
+        page.wait_for_load_state("networkidle")  # the queue begins anew in its other order
         page.keyboard.press("x")
         page.locator(".tile").nth(2).wait_for()
         marked = page.eval_on_selector_all(

@@ -63,7 +63,7 @@ def test_logprobs_equal_those_of_the_stock_model_and_of_the_policy(family: str) 
                 stock_logprobs(policy, ledger, trainer.model.module.get_base_model()),
                 abs=5e-5,  # 3e-5 is seen on some processors
             )
-            assert said == pytest.approx(policy.recomputed_logprobs(ledger), abs=1e-5)
+            assert said == pytest.approx(policy.recomputed_logprobs(ledger), abs=5e-5)
 
     run(work, trainer)
 
