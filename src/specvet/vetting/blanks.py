@@ -40,7 +40,7 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How the blanked spectra are asked about: as the run itself was."""
+    """How spectra that were altered, or put in, are asked about: as the run itself was."""
 
     policy: Policy | Engine
     frame_mode: FrameMode
@@ -49,6 +49,22 @@ class Asked:
     size: Size
     title: TitleMode | None
     concurrency: int = 16
+
+    def vet(self, items: Sequence[Item], task: Task, run: RunFolder, **more: Any) -> None:
+        """`specvet.vetting.runner.vet` of one task as the run was asked; `more` goes to it as it is."""
+        vet(
+            items,
+            [task],
+            self.policy,
+            run,
+            frame_mode=self.frame_mode,
+            budget=self.budget,
+            style=self.style,
+            size=self.size,
+            title=self.title,
+            concurrency=self.concurrency,
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +118,10 @@ def blank_finds(
             for key, items in finds.items():
                 if stop is not None and stop.is_set():
                     break
-                vet(
+                asked.vet(
                     items,
-                    [tasks[key]],
-                    asked.policy,
+                    tasks[key],
                     run,
-                    frame_mode=asked.frame_mode,
-                    budget=asked.budget,
-                    style=asked.style,
-                    size=asked.size,
-                    title=asked.title,
-                    concurrency=asked.concurrency,
                     change=blanking(way, seed),
                     settings={"blank": f"{way}, seed {seed}"},
                     progress=progress,

@@ -26,7 +26,6 @@ from specvet.records import WHOLE_FILE, RunFolder, write_atomic
 from specvet.vetting.completeness_counts import Outcome, Row, rows_of
 from specvet.vetting.items import Item
 from specvet.vetting.prefilter import Prefilter, prefilter_named
-from specvet.vetting.runner import vet
 
 if TYPE_CHECKING:
     from specvet.tasks import Task
@@ -87,17 +86,10 @@ def vet_injections(
                 for one in plan.injections
                 if one.task == key and one.number not in left_out
             ]
-            vet(
+            asked.vet(
                 items,
-                [tasks[key]],
-                asked.policy,
+                tasks[key],
                 run,
-                frame_mode=asked.frame_mode,
-                budget=asked.budget,
-                style=asked.style,
-                size=asked.size,
-                title=asked.title,
-                concurrency=asked.concurrency,
                 prefilter=prefilter,
                 settings={"completeness": f"version {plan.asked.version}, seed {plan.asked.seed}"},
                 progress=None if progress is None else _of_all(progress, done, begun),
